@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Self
+
+
+class Scoped:
+    """What is current inside `with`; each class that is made of this has a stack of its own."""
+
+    _stack: ClassVar[list[Any]]
+
+    def __init_subclass__(cls) -> None:
+        cls._stack = []
+
+    def __enter__(self) -> Self:
+        self._stack.append(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.pop()
 
 
 class NodeType(type):

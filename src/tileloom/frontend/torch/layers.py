@@ -119,14 +119,12 @@ def _encoder_layer(
         inner = functional.gelu(inner) if use_gelu else functional.relu(inner)
         return functional.linear(inner, weight_2, bias_2)
 
-    def norm_1(x: Any) -> Any:
-        return functional.layer_norm(x, (width,), norm_weight_1, norm_bias_1, eps)
+    def norm(x: Any, weight: Any, bias: Any) -> Any:
+        return functional.layer_norm(x, (width,), weight, bias, eps)
 
-    def norm_2(x: Any) -> Any:
-        return functional.layer_norm(x, (width,), norm_weight_2, norm_bias_2, eps)
-
+    first, second = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
     if norm_first:
-        x = source + attention(norm_1(source))
-        return x + dense(norm_2(x))
-    x = norm_1(source + attention(source))
-    return norm_2(x + dense(x))
+        x = source + attention(norm(source, *first))
+        return x + dense(norm(x, *second))
+    x = norm(source + attention(source), *first)
+    return norm(x + dense(x), *second)

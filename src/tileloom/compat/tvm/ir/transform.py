@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from ....base.errors import UserError
 from ....tir import IRModule
-from .._names import missing
+from .._names import Scoped, missing
 from .module import as_module
 
 
@@ -20,13 +19,11 @@ class PassInfo:
         self.opt_level, self.name, self.required = opt_level, name, list(required or ())
 
 
-class PassContext:
+class PassContext(Scoped):
     """Options of passes and what watches them.
 
     Our passes take none: a warning names those that are given, and they are only remembered.
     """
-
-    _stack: ClassVar[list[PassContext]] = []
 
     def __init__(
         self,
@@ -50,22 +47,11 @@ class PassContext:
             names = ", ".join(ignored)
             warnings.warn(f"options of PassContext without effect here: {names}", stacklevel=2)
 
-    def __enter__(self) -> PassContext:
-        PassContext._stack.append(self)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        PassContext._stack.pop()
-
     @staticmethod
     def current() -> PassContext:
         """The innermost context."""
-        return PassContext._stack[-1] if PassContext._stack else PassContext()
+        found: PassContext = PassContext._stack[-1] if PassContext._stack else PassContext()
+        return found
 
 
 class Pass:

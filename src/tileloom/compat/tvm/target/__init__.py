@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from ....target import Target as Machine
 from ....target import target as parse_target
-from .._names import missing
+from .._names import Scoped, missing
 
 _CPU = ("llvm", "c", "cpu", "native", "host")
 _TAGS = {
@@ -31,7 +30,7 @@ class TargetKind:
         return self.name
 
 
-class Target:
+class Target(Scoped):
     """A target of TVM: `Target("llvm -num-cores 4")`, `Target({"kind": "cuda", "arch": "sm_80"})`.
 
     >>> t = Target("llvm -mcpu=skylake-avx512 -num-cores 4")
@@ -39,7 +38,6 @@ class Target:
     ('llvm', 4, 'skylake-avx512', 4)
     """
 
-    _stack: ClassVar[list[Target]] = []
     kind: TargetKind
     attrs: dict[str, Any]
     host: Target | None
@@ -100,18 +98,6 @@ class Target:
     def with_host(self, host: Any) -> Target:
         """The same target with a host."""
         return Target(self, host)
-
-    def __enter__(self) -> Target:
-        Target._stack.append(self)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        Target._stack.pop()
 
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
