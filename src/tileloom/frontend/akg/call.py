@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from ...base import DType
 from ...base.errors import InternalError, UnsupportedError, UserError
 from ...graph import ops
 from ...graph.nodes import Tensor
@@ -49,12 +48,9 @@ class Call:
     def pair(self) -> tuple[Tensor, Tensor]:
         """The two operands in one type: that of a tensor rather than of a literal."""
         a, b = self.tensor(0), self.tensor(1)
-        kind = self._common([a, b])
+        kinds = [t.dtype for t in (a, b) if t.value is None] or [a.dtype, b.dtype]
+        kind = max(kinds, key=lambda kind: (kind.is_float, not kind.is_bool, kind.bits))
         return ops.cast(a, kind), ops.cast(b, kind)
-
-    def _common(self, tensors: Sequence[Tensor]) -> DType:
-        kinds = [t.dtype for t in tensors if t.value is None] or [t.dtype for t in tensors]
-        return max(kinds, key=lambda kind: (kind.is_float, not kind.is_bool, kind.bits))
 
     # ------------------------------------------------------------------ attributes
 

@@ -82,11 +82,6 @@ def identity(call: Call) -> Tensor:
     return call.tensor(0)
 
 
-@handler("ZerosLike")
-def zeros_like(call: Call) -> Tensor:
-    return ops.zeros(call.output.shape, call.output.dtype)
-
-
-@handler("OnesLike")
-def ones_like(call: Call) -> Tensor:
-    return ops.ones(call.output.shape, call.output.dtype)
+@handler("ZerosLike", "OnesLike")
+def filled_like(call: Call) -> Tensor:
+    return ops.full(call.output.shape, int(call.op == "OnesLike"), call.output.dtype)

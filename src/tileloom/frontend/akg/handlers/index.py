@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....base.errors import UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import Operand
 from ..call import Call, handler
 
 
@@ -68,7 +69,7 @@ def unsorted_segment_sum(call: Call) -> Tensor:
     return ops.scatter_nd(empty, ops.expand_dims(ids, ids.ndim), _kept(data, inside), "add")
 
 
-def _inside(indices: Tensor, extent: int) -> Tensor:
+def _inside(indices: Tensor, extent: Operand) -> Tensor:
     return ops.logical_and(ops.greater_equal(indices, 0), ops.less(indices, extent))
 
 
@@ -83,8 +84,7 @@ def _all_inside(data: Tensor, indices: Tensor) -> Tensor:
     """Whether all parts of an index are in range."""
     depth = _depth(data, indices)
     limits = ops.constant(list(data.shape[:depth]), indices.dtype)
-    good = ops.logical_and(ops.greater_equal(indices, 0), ops.less(indices, limits))
-    return ops.all(good, indices.ndim - 1)
+    return ops.all(_inside(indices, limits), indices.ndim - 1)
 
 
 def _kept(x: Tensor, condition: Tensor) -> Tensor:

@@ -40,14 +40,10 @@ def elem_any(call: Call) -> Tensor:
     return ops.cast(ops.reshape(hit, call.output.shape), call.output.dtype)
 
 
-@handler("Argmax", "ArgMax")
-def argmax(call: Call) -> Tensor:
-    return ops.argmax(call.tensor(0), call.integer("axis", -1))
-
-
-@handler("Argmin", "ArgMin")
-def argmin(call: Call) -> Tensor:
-    return ops.argmin(call.tensor(0), call.integer("axis", -1))
+@handler("Argmax", "ArgMax", "Argmin", "ArgMin")
+def place_of_extreme(call: Call) -> Tensor:
+    operation = ops.argmax if call.op.lower() == "argmax" else ops.argmin
+    return operation(call.tensor(0), call.integer("axis", -1))
 
 
 @handler("CumSum", "CumProd")
