@@ -60,14 +60,14 @@ def complete_fault(
         if axis.iter_type != SPATIAL:
             return f"its iteration variable {axis.var.name!r} is not data-parallel"
     reads, writes = accessed_buffers(state, stmt)
-    written = set(writes)
-    if atomic:
-        written -= atomic_buffers(stmt)
-        if written and affine_binding(state, block):  # each instance runs once
-            written -= updated_in_place(stmt)
-    for buffer in reads:
-        if buffer in written:
-            return f"it both reads and writes {buffer.name!r}"
+    both = [buffer for buffer in reads if buffer in writes]
+    if both and atomic:
+        in_any_order = atomic_buffers(stmt)
+        if affine_binding(state, block):  # each instance runs once
+            in_any_order |= updated_in_place(stmt)
+        both = [buffer for buffer in both if buffer not in in_any_order]
+    if both:
+        return f"it both reads and writes {both[0].name!r}"
     return _dominance_fault(state, within, stmt)
 
 
