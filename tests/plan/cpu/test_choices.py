@@ -97,6 +97,43 @@ def test_axes_that_are_walked_as_one(value: Any, groups: list[list[int]]) -> Non
     assert extents([*plan.outer, *plan.inner]) == groups and len(plan.inner) == 1
 
 
+def _costly(a: Any, b: Any, c: Any, i: Any) -> Any:
+    return intrin.exp(intrin.exp(a[i] * c[i[0]]) * b[i[-1]])
+
+
+def _cheap(a: Any, b: Any, c: Any, i: Any) -> Any:
+    return b[i[-1]] * c[i[0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "groups"),
+    [
+        (_costly, (3, 50, 2), [[3], [50, 2]]),  # eight lanes
+        (_costly, (3, 2, 2), [[3], [2, 2]]),
+        (_costly, (3, 50, 3), [[3], [50], [3]]),  # a vector has no room for four of these
+        (_costly, (50, 4), [[50], [4]]),
+        (_cheap, (50, 2), [[50], [2]]),  # less than what dividing positions takes
+        (_costly, (Var("n", "int32"), 2), [[8], [2]]),
+    ],
+    ids=str,
+)
+def test_narrow_axes_are_walked_with_others(
+    value: Any, shape: tuple[Any, ...], groups: list[list[int]]
+) -> None:
+    plan = elementwise(shape, value)
+    found = extents([*plan.outer, *plan.inner])
+    assert [len(g) for g in found] == [len(g) for g in groups]
+    assert found == groups or not all(isinstance(n, int) for n in shape)
+
+
+def test_narrow_reduced_axes_are_walked_with_others() -> None:
+    a, c = te.placeholder((64, 50, 2), name="A"), te.placeholder((64, 50), name="C")
+    k, m = te.reduce_axis((0, 50), name="k"), te.reduce_axis((0, 2), name="m")
+    value = lambda i: te.sum(intrin.exp(a[i, k, m]) * c[i, k], axis=[k, m])  # noqa: E731
+    (plan,) = planned(a, c, te.compute((64,), value, name="S"))
+    assert plan.method == "contiguous" and extents(plan.inner) == [[50, 2]]
+
+
 def test_blocks_without_some_axes() -> None:
     """What is made once a row has no axis of depth: those stay one for the others."""
     a = te.placeholder((30, 4, 5), name="A")

@@ -44,6 +44,10 @@ ROWS = 8
 STEPS = 4
 #: Elements that a worker takes at a time from one long row.
 CHUNK = 1 << 14
+#: Axes of which so many fit into a vector are narrow.
+NARROW = 4
+#: Simple operations that a vector of positions, of so many bits each, takes to be divided.
+INDEX_WORK, INDEX_BITS = 16, 32
 #: The longest side of a tile that is transposed, and how many a worker takes at a time.
 LONGEST, TILES = 16, 4
 
@@ -119,6 +123,8 @@ def plan_of(
     axes = domain.spatial if domain.reduced else as_written(domain, blocks)
     spatial = _chains(axes, blocks, domain)
     reduced = _chains(domain.reduced, blocks, domain)
+    if not _runs_down(spatial, reduced):
+        reduced = _as_vectors(reduced, blocks, domain, lanes, target)
     method = _method(spatial, reduced, lanes)
     if method == "contiguous":
         outer, inner = _read_once(spatial, blocks, domain), reduced
@@ -130,6 +136,9 @@ def plan_of(
     across = transposed_axes(spatial, blocks, domain, side) if method == "elementwise" else None
     if across is not None:
         outer, inner = [g for g in outer if g is not across], [across, *inner]
+    if method == "elementwise" and across is None:
+        spatial = _as_vectors(spatial, blocks, domain, lanes, target)
+        outer, inner = spatial[:-1], spatial[-1:]
     amount, share, parallel = _workers(blocks, fusion, target, sizes)
     parallel |= together
     plan = Plan(method, outer, inner, 0, lanes, parallel, amount, across is not None)
@@ -154,6 +163,32 @@ def _rows_at_once(plan: Plan, target: Target) -> int:
     return next((n for n in rows if count % n == 0 and steps >= n * least), 1)
 
 
+def _as_vectors(
+    groups: list[list[GroupAxis]],
+    blocks: Sequence[Block],
+    domain: Domain,
+    lanes: int,
+    target: Target,
+) -> list[list[GroupAxis]]:
+    """The groups with so many of the last ones walked as one that vectors are full.
+
+    Positions are divided then, and what lacks an axis is gathered: that costs less than vectors
+    of which most lanes are idle, unless there is next to nothing to compute.
+    """
+    each, indices = sum(map(work, blocks)), INDEX_WORK * lanes // target.lanes(INDEX_BITS)
+    while len(groups) > 1 and all(map(is_constant, groups[-2:])):
+        narrow = size(groups[-1])
+        if narrow * NARROW > lanes or each * lanes // narrow <= each + indices:
+            break
+        if size(groups[-2]) * narrow >= 1 << 31:
+            break
+        outer, inner = groups[-2][-1], groups[-1][0]
+        if not all(_chained(outer, inner, block, domain, partly=True) for block in blocks):
+            break
+        groups = [*groups[:-2], [*groups[-2], *groups[-1]]]
+    return groups
+
+
 def size(group: Sequence[GroupAxis]) -> int:
     """The positions along several axes."""
     return prod(axis.extent for axis in group)
@@ -166,10 +201,17 @@ def _method(
         return "elementwise"
     if not spatial:
         return "contiguous"
-    if reduced[-1][-1].weight > spatial[-1][-1].weight:
+    if _runs_down(spatial, reduced):
         return "strided"
     enough = size(reduced[-1]) >= lanes or size(spatial[-1]) < lanes
     return "contiguous" if enough else "strided"
+
+
+def _runs_down(
+    spatial: Sequence[Sequence[GroupAxis]], reduced: Sequence[Sequence[GroupAxis]]
+) -> bool:
+    """Whether neighbours along the last reduced axis are further apart than those of results."""
+    return bool(spatial and reduced) and reduced[-1][-1].weight > spatial[-1][-1].weight
 
 
 def _read_once(
@@ -204,7 +246,10 @@ def _chains(
     return found
 
 
-def _chained(outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain) -> bool:
+def _chained(
+    outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain, partly: bool = False
+) -> bool:
+    """Whether accesses step through two axes as one; `partly`: those that have both."""
     if not isinstance(inner.size, IntImm):
         return False  # positions would be divided by what is not constant
     row = domain.axes[block.name_hint]
@@ -214,11 +259,13 @@ def _chained(outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain) -
     first, second = by_axis.get(outer), by_axis.get(inner)
     if first is None or second is None:
         return first is second
-    return all(_as_one(first, second, i, buffer.shape) for buffer, i in accesses(block))
+    return all(_as_one(first, second, i, buffer.shape, partly) for buffer, i in accesses(block))
 
 
-def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Expr]) -> bool:
-    """Whether an access has neither variable, or one right before the other."""
+def _as_one(
+    first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Expr], partly: bool = False
+) -> bool:
+    """Whether an access has neither variable, or one right before the other; `partly`: or one."""
     live = [
         index
         for index, extent in zip(indices, shape, strict=True)
@@ -227,6 +274,8 @@ def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Ex
     using = [k for k, index in enumerate(live) if not free_vars(index).isdisjoint({first, second})]
     if not using:
         return True
+    if len(using) == 1:
+        return partly and (live[using[0]] is first or live[using[0]] is second)
     at = using[0]
     return using == [at, at + 1] and live[at] is first and live[at + 1] is second
 
