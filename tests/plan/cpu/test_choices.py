@@ -115,7 +115,7 @@ def _cheap(a: Any, b: Any, c: Any, i: Any) -> Any:
         (_cheap, (50, 2), [[50], [2]]),  # less than what dividing positions takes
         (_costly, (Var("n", "int32"), 2), [[8], [2]]),
     ],
-    ids=str,
+    ids=["rows", "more of them", "too wide", "half", "cheap", "open"],
 )
 def test_narrow_axes_are_walked_with_others(
     value: Any, shape: tuple[Any, ...], groups: list[list[int]]
