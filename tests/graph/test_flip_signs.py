@@ -78,6 +78,13 @@ def test_products_that_stay_as_they_are(rows: int, machine: Machine, constant: b
     assert flip_signs(graph, machine) is graph
 
 
+@pytest.mark.parametrize("rows", [2, 40, 63])
+def test_few_rows_by_a_constant_have_their_signs_flipped(rows: int) -> None:
+    graph, _ = product((rows, 33), (33, 20), "int8", True, out_dtype="int32")
+    made = flip_signs(graph, VNNI)
+    assert [node.op.name for node in made.nodes if node.attrs.get("flips")] == ["matmul"]
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize(

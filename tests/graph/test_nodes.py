@@ -16,7 +16,7 @@ from tileloom.graph.nodes import (
     reachable,
     tensor_type,
 )
-from tileloom.graph.op import apply
+from tileloom.graph.op import apply, cost_of
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
 
@@ -94,3 +94,13 @@ def test_extents_as_tensors() -> None:
         made, open_ = ops.extent(5, kind), ops.extent(n, kind)
         assert made.value is not None and made.value == 5 and made.dtype == dtype(kind)
         assert open_.value is None and open_.dtype == dtype(kind) and open_.shape == ()
+
+
+def test_what_composite_ops_cost() -> None:
+    """The elements of operands and results, and what the ops inside cost."""
+    x = Tensor(tensor_type((10, 10), "float32"))
+    found = {
+        op.__name__: cost_of(op(x).node)  # type: ignore[union-attr]
+        for op in (ops.softmax, ops.layer_norm, ops.mean, ops.silu)
+    }
+    assert found == {"softmax": 1040, "layer_norm": 1126, "mean": 206, "silu": 200}

@@ -157,6 +157,14 @@ def test_mistakes_outside_of_bodies(text: Any, message: Any, line: Any, column: 
         assert (error.span.line, error.span.column) in {(line, column), (2, column)}
 
 
+def test_where_a_syntax_error_ends() -> None:
+    for text, column, end in (("x = (3 $ 4)", 8, 9), ("x = 08", 5, 6), ("for x in y", 11, 12)):
+        with pytest.raises(ParseError) as caught:
+            parse(text)
+        span: Any = caught.value.span
+        assert (span.column, span.end_column) == (column, end), text
+
+
 def test_a_decorated_function_points_into_its_file() -> None:
     with pytest.raises(ParseError) as caught:
 

@@ -10,7 +10,7 @@ from tileloom.base import UserError
 from tileloom.expr import CommReducer, IterVar
 from tileloom.script import from_source, show
 from tileloom.target import Target
-from tileloom.tir import AttrStmt, assert_structural_equal, collect, structural_equal
+from tileloom.tir import AttrStmt, Block, assert_structural_equal, collect, structural_equal
 
 
 def read(body: str, params: str = 'A: T.Buffer((16,), "float32")') -> Any:
@@ -87,3 +87,25 @@ def test_nodes_by_their_names() -> None:
         'T.evaluate(T.call_extern("int32", "f", T.StringImm("text"), T.BufferLoad(A, [3])))'
     )
     assert [str(arg) for arg in func.body.value.args] == ['"f"', '"text"', "A[3]"]
+
+
+@pytest.mark.parametrize(
+    ("given", "read_from", "written_to"),
+    [("T.reads(A[0:8])", 8, 1), ("T.writes(B[0:8])", 1, 8), ("pass", 1, 1)],
+)
+def test_regions_that_are_not_given_are_inferred(
+    given: str, read_from: int, written_to: int
+) -> None:
+    func = read(
+        f"""
+for i in range(8):
+    with T.block("b"):
+        vi = T.axis.spatial(8, i)
+        {given}
+        B[vi] = A[vi]
+""",
+        'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")',
+    )
+    (block,) = (b for b in collect(func.body, Block) if b.name_hint == "b")
+    found = [(r.buffer.name, int(r.region[0].extent)) for r in (*block.reads, *block.writes)]
+    assert found == [("A", read_from), ("B", written_to)]

@@ -72,8 +72,10 @@ class Source:
             )
             span = Span(self.filename, line, column, line, min(end, len(shown) + 2), shown)
             raise ParseError(f"not Python syntax: {error.msg}", span=span) from None
-        except (ValueError, MemoryError) as error:  # zero bytes; hundreds of brackets
-            raise ParseError(f"not Python syntax: {str(error) or 'nested too deeply'}") from None
+        except ValueError as error:  # zero bytes
+            raise ParseError(f"not Python syntax: {error}") from None
+        except MemoryError:  # hundreds of brackets
+            raise ParseError("not Python syntax: nested too deeply") from None
 
 
 def close_name(name: str, known: Iterable[str]) -> str | None:

@@ -17,7 +17,7 @@ def to_integers(values: Array, kind: DType) -> Array:
     """
     whole = np.trunc(np.asarray(values, np.float64))
     limits = np.iinfo(kind.numpy)
-    low, high = int(limits.min), int(limits.max)
-    inside = (whole >= low) & (whole < high + 1.0)
-    result = np.where(whole > 0, high, np.where(whole < 0, low, 0)).astype(kind.numpy)
+    low, high, zero = kind.numpy.type(limits.min), kind.numpy.type(limits.max), kind.numpy.type(0)
+    inside = (whole >= float(low)) & (whole < int(high) + 1.0)
+    result = np.where(whole > 0, high, np.where(whole < 0, low, zero))
     return np.where(inside, np.where(inside, whole, 0).astype(kind.numpy), result)
