@@ -13,21 +13,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from graph.planned_graphs import CASES, graph_of
-from graph.test_outlines import CPU, GPU, ON_GPUS, PRODUCTS, WIDE, many_threads
+from graph.planned_graphs import CASES, CPU, GPU, ON_GPUS, PRODUCTS, WIDE, graph_of
 from plan.shapes import PROGRAMS
 from recorded import Compare
-from sampling import sampled
 from tileloom.driver import plan_graph
 from tileloom.driver.functions import llvm_ir
 from tileloom.plan import schedule_cpu
+from tileloom.runtime import parallel
 from tileloom.target import Target
-
-__all__ = ["many_threads"]  # a fixture
 
 _FUNCTION = re.compile(r"^define .*?@\"?([\w.]+)\"?\(")
 _INSTRUCTION = re.compile(
-    r"^  (?:[%\w.\"]+ = )?(?:tail )?(?P<op>[a-z]+)(?P<flags>(?: (?:fast|contract|nsw|nuw|inbounds))*)"
+    r"^  (?:[%\w.\"]+ = )?(?:tail )?(?P<op>[a-z]+)(?: (?:fast|contract|nsw|nuw|inbounds))*"
     r"(?: (?P<type><\d+ x \w+>|\w+))?(?:.*?@\"?(?P<callee>[\w.]+))?"
 )
 #: What says nothing: where blocks end and begin, and addresses.
@@ -42,6 +39,12 @@ _ENTRIES = ("__packed", ".run")
 _FAMILY = {op: family for family, ops in _FAMILIES.items() for op in ops.split()}
 
 
+@pytest.fixture(autouse=True)
+def many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many cores there are."""
+    monkeypatch.setattr(parallel, "get_num_threads", lambda: 64)
+
+
 def counts(text: str) -> Iterator[str]:
     """A line for each function that is no entry: what it has, and how often."""
     name, found = "", Counter[str]()
@@ -53,8 +56,9 @@ def counts(text: str) -> Iterator[str]:
             if found and not name.startswith("main_") and not name.endswith(_ENTRIES):
                 yield f"{name}: " + ", ".join(f"{k} {n}" for k, n in sorted(found.items()))
             found = Counter()
-        elif instruction := _INSTRUCTION.match(line):
-            if instruction["op"] not in _LEFT_OUT:
+        else:
+            instruction = _INSTRUCTION.match(line)
+            if instruction is not None and instruction["op"] not in _LEFT_OUT:
                 found[_kind(instruction)] += 1
 
 

@@ -11,6 +11,7 @@ from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
+from tileloom.target import Target, target
 
 Made = tuple[list[Tensor], list[Tensor]]
 Case = Callable[[], Made]
@@ -287,3 +288,19 @@ def graph_of(name: str) -> Graph:
     """A graph of the table."""
     inputs, outputs = CASES[name]()
     return Graph(inputs, outputs)
+
+
+CPU = Target(
+    kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "f16c", "fma"),
+    vector_bits=256, cores=4, l1=1 << 15, l2=1 << 20, l3=1 << 25,
+)  # fmt: skip
+WIDE = Target(
+    kind="cpu", arch="x86_64", cpu="sapphirerapids",
+    features=("avx", "avx2", "avx512bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl",
+              "avx512vnni", "f16c", "fma"),
+    vector_bits=512, cores=8, l1=3 << 14, l2=1 << 21, l3=1 << 26,
+)  # fmt: skip
+GPU = target("cuda -arch=sm_80")
+PRODUCTS = [name for name in CASES if name.split()[0] in ("matmul", "linear", "conv")]
+#: Products for GPUs have tests of their own, and take long.
+ON_GPUS = [name for name in CASES if name not in PRODUCTS[1:] or name in PRODUCTS[::5]]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from graph.optimize.rule_examples import EXAMPLES
-from graph.planned_graphs import CASES, graph_of
+from graph.planned_graphs import CASES, CPU, GPU, ON_GPUS, PRODUCTS, WIDE, graph_of
 from outline import outline
 from recorded import Compare
 from tileloom.driver import plan_graph
@@ -21,22 +21,6 @@ from tileloom.graph.optimize import optimize
 from tileloom.graph.program import Program
 from tileloom.graph.show import show_graph
 from tileloom.runtime import parallel
-from tileloom.target import Target, target
-
-CPU = Target(
-    kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "f16c", "fma"),
-    vector_bits=256, cores=4, l1=1 << 15, l2=1 << 20, l3=1 << 25,
-)  # fmt: skip
-WIDE = Target(
-    kind="cpu", arch="x86_64", cpu="sapphirerapids",
-    features=("avx", "avx2", "avx512bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl",
-              "avx512vnni", "f16c", "fma"),
-    vector_bits=512, cores=8, l1=3 << 14, l2=1 << 21, l3=1 << 26,
-)  # fmt: skip
-GPU = target("cuda -arch=sm_80")
-PRODUCTS = [name for name in CASES if name.split()[0] in ("matmul", "linear", "conv")]
-#: Products for GPUs have tests of their own, and take long.
-ON_GPUS = [name for name in CASES if name not in PRODUCTS[1:] or name in PRODUCTS[::5]]
 
 
 @pytest.fixture(autouse=True)
