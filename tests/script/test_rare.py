@@ -107,5 +107,5 @@ for i in range(8):
         'A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")',
     )
     (block,) = (b for b in collect(func.body, Block) if b.name_hint == "b")
-    found = [(r.buffer.name, int(r.region[0].extent)) for r in (*block.reads, *block.writes)]
-    assert found == [("A", read_from), ("B", written_to)]
+    found = [(r.buffer.name, str(r.region[0].extent)) for r in (*block.reads, *block.writes)]
+    assert found == [("A", str(read_from)), ("B", str(written_to))]
