@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -40,15 +40,17 @@ def composite(
     """Make of an expansion an op of its name, and the builder of this op; see `define_composite`.
 
     What is annotated as a tensor or an operand is one; the other parameters are attributes, which
-    get the type of their annotation. An `axis` is one of the operand with the most dimensions.
+    get the type of their annotation, which is read as text. None is keyword-only. An `axis` is one
+    of the operand with the most dimensions.
     """
 
     def decorate(expansion: Callable[P, R]) -> Callable[P, R]:
-        name, signature = expansion.__name__, inspect.signature(expansion)
-        kinds = {key: str(p.annotation) for key, p in signature.parameters.items()}
+        rule: Any = expansion
+        name, kinds = expansion.__name__, dict(rule.__annotations__)
+        is_one = kinds.pop("return") == "Tensor"
         names = [key for key, kind in kinds.items() if kind in _OPERANDS]
-
-        rule: Callable[..., Any] = expansion
+        attributes = [(key, kind) for key, kind in kinds.items() if kind not in _OPERANDS]
+        defaults = dict(zip(reversed(kinds), reversed(rule.__defaults__ or ())))
 
         def expand(*tensors: Tensor, **attrs: Any) -> Any:
             return rule(**dict(zip(names, tensors)), **attrs)
@@ -57,32 +59,34 @@ def composite(
 
         @wraps(expansion)
         def build_node(*args: P.args, **kwargs: P.kwargs) -> Any:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            given = {key: bound.arguments.pop(key) for key in names}
-            _check_order(given)
-            rank = max((t.ndim for t in given.values() if isinstance(t, Tensor)), default=0)
-            attrs = {k: _attribute(k, kinds[k], v, rank) for k, v in bound.arguments.items()}
-            results = build_all(name, *given.values(), **attrs)
-            return results[0] if signature.return_annotation == "Tensor" else results
+            given = {**dict(zip(kinds, args)), **kwargs}
+            values = {**defaults, **given}
+            if len(given) != len(args) + len(kwargs) or values.keys() != kinds.keys():
+                inspect.signature(rule).bind(*args, **kwargs)  # says what is wrong
+            tensors = [values[key] for key in names]
+            _check_order(names, tensors)
+            attrs = {key: _attribute(key, kind, values[key], tensors) for key, kind in attributes}
+            results = build_all(name, *tensors, **attrs)
+            return results[0] if is_one else results
 
         return builder(build_node)
 
     return decorate
 
 
-def _check_order(given: Mapping[str, Operand | None]) -> None:
+def _check_order(names: Sequence[str], given: Sequence[Operand | None]) -> None:
     """Refuse an operand behind one that is left out: nodes know operands by their places."""
     missing = None
-    for name, value in given.items():
+    for name, value in zip(names, given, strict=True):
         if value is None:
             missing = name
         elif missing is not None:
             raise DTypeError(f"a {name} needs a {missing}")
 
 
-def _attribute(name: str, kind: str, value: Any, rank: int) -> Any:
+def _attribute(name: str, kind: str, value: Any, tensors: Sequence[Operand | None]) -> Any:
     if name == "axis":
+        rank = max(tensor.ndim for tensor in tensors if isinstance(tensor, Tensor))
         return normalize_axis(value, rank) if kind == "int" else normalize_axes(value, rank)
     return _CONVERT[kind](value) if kind in _CONVERT else value
 
