@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -55,17 +56,12 @@ class SizedPart:
         self._place = place
         self.program = driver.compile_polymorphic(graph, place.target, place.device)
         self._exports, self._unsure, self._binding = exports, unsure, binding
-        self._runs: dict[tuple[int, ...], Run] = {}
+        self._run_for = lru_cache(MOST_SIZES)(self._make)
 
     def __call__(self, numbers: tuple[int, ...], *tensors: torch.Tensor) -> list[torch.Tensor]:
-        run = self._runs.get(numbers)
-        if run is None:
-            if len(self._runs) >= MOST_SIZES:
-                self._runs.clear()
-            run = self._runs[numbers] = self._make(numbers)
-        return run(*tensors)
+        return self._run_for(numbers)(*tensors)
 
-    def _make(self, numbers: Sequence[int]) -> Run:
+    def _make(self, numbers: tuple[int, ...]) -> Run:
         sizes = self._binding.sizes(numbers)
         if sizes is None:
             raise InternalError(f"a part called with sizes out of bounds: {list(numbers)}")
@@ -84,18 +80,15 @@ class Numbers:
         self.__name__ = named()
         self.polynomials: dict[Polynomial, int] = {}
         self._binding = binding
-        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._values_for = lru_cache(MOST_SIZES)(self._values)
 
     def place(self, polynomial: Polynomial) -> int:
         """Where in the result the value of a polynomial is."""
         return self.polynomials.setdefault(polynomial, len(self.polynomials))
 
     def __call__(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        found = self._known.get(numbers)
-        if found is None:
-            if len(self._known) >= MOST_SIZES:
-                self._known.clear()
-            sizes: Any = {} if self._binding is None else self._binding.sizes(numbers)
-            found = tuple(polynomial.value(sizes) for polynomial in self.polynomials)
-            self._known[numbers] = found
-        return found
+        return self._values_for(numbers)
+
+    def _values(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        sizes: Any = {} if self._binding is None else self._binding.sizes(numbers)
+        return tuple(polynomial.value(sizes) for polynomial in self.polynomials)
