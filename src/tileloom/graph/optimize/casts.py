@@ -77,10 +77,7 @@ def cast_of_cast(node: Node, rewriter: Rewriter) -> Tensor | None:
        note="transpose, slice; where nobody else reads the cast")  # fmt: skip
 def move_before_widening(node: Node, rewriter: Rewriter) -> Tensor | None:
     wide, x = node.inputs[0], source_of(node)
-    if x.dtype.bits >= wide.dtype.bits:
-        return None
-    if not rewriter.read_once(wide):
-        rewriter.hold_back()
+    if x.dtype.bits >= wide.dtype.bits or not rewriter.may_replace(wide):
         return None
     moved = rewriter.make(node.op.name, (x,), **node.attrs)
     return rewriter.make("cast", (moved,), dtype=wide.dtype)
@@ -94,8 +91,7 @@ def narrow_before_move(node: Node, rewriter: Rewriter) -> Tensor | None:
     below = moved.node
     if below is None or kind.bits >= x.dtype.bits or hint(moved.type.size) < hint(x.type.size):
         return None
-    if not rewriter.read_once(moved):
-        rewriter.hold_back()
+    if not rewriter.may_replace(moved):
         return None
     narrow = rewriter.make("cast", (x,), dtype=kind)
     return rewriter.make(below.op.name, (narrow,), **below.attrs)
@@ -135,10 +131,7 @@ def _raises(node: Node) -> bool:
        note="of float16 and bfloat16: one rounding less")  # fmt: skip
 def sum_in_float32(node: Node, rewriter: Rewriter) -> Tensor | None:
     total = node.inputs[0].node
-    if total is None or not _raises(node):
-        return None
-    if not rewriter.read_once(node.inputs[0]):
-        rewriter.hold_back()
+    if total is None or not _raises(node) or not rewriter.may_replace(node.inputs[0]):
         return None
     wide = rewriter.make("cast", (total.inputs[0],), dtype=node.outputs[0].dtype)
     return rewriter.make(total.op.name, (wide,), **total.attrs)
@@ -151,8 +144,7 @@ def product_in_float32(node: Node, rewriter: Rewriter) -> Tensor | None:
     below = node.inputs[0].node
     if below is None or not _raises(node) or below.attrs.get("out_dtype") is not None:
         return None
-    if not rewriter.read_once(node.inputs[0]):
-        rewriter.hold_back()
+    if not rewriter.may_replace(node.inputs[0]):
         return None
     attrs = {**below.attrs, "out_dtype": node.outputs[0].dtype}
     return rewriter.make("matmul", below.inputs, **attrs)

@@ -58,10 +58,7 @@ def _with_last_two_exchanged(operand: Tensor, rewriter: Rewriter) -> Tensor | No
        note="where the last two dimensions are exchanged, and nobody else reads it")  # fmt: skip
 def transposed_product(node: Node, rewriter: Rewriter) -> Tensor | None:
     product = node.inputs[0].node
-    if product is None or not _swaps_last_two(node):
-        return None
-    if not rewriter.read_once(node.inputs[0]):
-        rewriter.hold_back()
+    if product is None or not _swaps_last_two(node) or not rewriter.may_replace(node.inputs[0]):
         return None
     a, b = product.inputs
     attrs = {

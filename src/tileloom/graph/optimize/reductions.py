@@ -55,8 +55,7 @@ def _merged(node: Node, rewriter: Rewriter) -> Tensor | None:
     below = node.inputs[0].node
     if below is None or below.attrs["keepdims"] != node.attrs["keepdims"]:
         return None
-    if not rewriter.read_once(node.inputs[0]):
-        rewriter.hold_back()
+    if not rewriter.may_replace(node.inputs[0]):
         return None
     x, inner, outer = below.inputs[0], axes_of(below), axes_of(node)
     if not node.attrs["keepdims"]:
@@ -170,8 +169,7 @@ def _factor_out(node: Node, rewriter: Rewriter, at: int) -> Tensor | None:
     fits = factor.value is not None and factor.type.size == 1 and factor.ndim <= x.ndim
     if not fits or x.shape != node.inputs[0].shape:
         return None
-    if not rewriter.read_once(node.inputs[0]) and node.outputs[0].type.size > 1:
-        rewriter.hold_back()
+    if node.outputs[0].type.size > 1 and not rewriter.may_replace(node.inputs[0]):
         return None
     total = rewriter.make("reduce_sum", (x,), **node.attrs)
     result = rewriter.make(inside.op.name, (total, to_shape(factor, (), rewriter)))

@@ -177,6 +177,13 @@ class Rewriter:
         """Whether one input of one node is all that reads this."""
         return self.uses[tensor] == 1
 
+    def may_replace(self, tensor: Tensor) -> bool:
+        """`read_once`; other readers hold the rule back."""
+        if self.read_once(tensor):
+            return True
+        self.hold_back()
+        return False
+
     def hold_back(self) -> None:
         """The rule would fit but for other readers of what it replaces."""
         self.held_back += 1

@@ -81,8 +81,7 @@ def slice_of_concat(node: Node, rewriter: Rewriter) -> Tensor | None:
         begin = end
     if len(needed) == len(joined.inputs):
         return None
-    if len(needed) > 1 and not rewriter.read_once(node.inputs[0]):
-        rewriter.hold_back()
+    if len(needed) > 1 and not rewriter.may_replace(node.inputs[0]):
         return None
     starts[axis] -= first
     whole = needed[0] if len(needed) == 1 else rewriter.make("concat", needed, axis=axis)
@@ -109,10 +108,7 @@ def slice_of_broadcast(node: Node, rewriter: Rewriter) -> Tensor | None:
        ("slice", "transpose"), note="where nobody else reads the transpose")  # fmt: skip
 def slice_before_transpose(node: Node, rewriter: Rewriter) -> Tensor | None:
     transpose = node.inputs[0].node
-    if transpose is None:
-        return None
-    if not rewriter.read_once(node.inputs[0]):
-        rewriter.hold_back()
+    if transpose is None or not rewriter.may_replace(node.inputs[0]):
         return None
     perm = transpose.attrs["perm"]
     place = [perm.index(axis) for axis in range(len(perm))]
@@ -143,10 +139,9 @@ def concat_of_concat(node: Node, rewriter: Rewriter) -> Tensor | None:
         below = part.node
         if below is None or below.op.name != "concat" or below.attrs["axis"] != axis:
             parts.append(part)
-        elif rewriter.read_once(part):
+        elif rewriter.may_replace(part):
             parts += below.inputs
         else:
-            rewriter.hold_back()
             parts.append(part)
     return rewriter.make("concat", parts, axis=axis) if len(parts) > len(node.inputs) else None
 
