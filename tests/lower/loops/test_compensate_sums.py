@@ -10,7 +10,7 @@ from tileloom.base.sums import COMPENSATED, SUM_RUN
 from tileloom.lower.loops.compensate_sums import compensate_sums
 from tileloom.lower.loops.long_sums import RUN, SHORT
 from tileloom.script import parse
-from tileloom.tir import For, PrimFunc, collect
+from tileloom.tir import BufferStore, For, IfThenElse, PrimFunc, collect
 from tileloom.tir.run import run
 from tileloom.tir.structural import structural_equal
 
@@ -195,3 +195,21 @@ def test_an_extent_that_is_not_known(n: int) -> None:
     kernel(values, result)
     exact = n * float(np.float32(0.1))
     assert abs(float(result[0]) - exact) <= 5e-7 * exact
+
+
+def test_an_open_loop_of_one_run_stays_as_it_is() -> None:
+    func = wanted(OPEN)
+    (loop,) = collect(func.body, For)
+    made = compensate_sums(func)
+    (branch,) = collect(made.body, IfThenElse)
+    assert structural_equal(branch.condition, loop.extent <= RUN)
+    assert isinstance(branch.then_case, For) and len(collect(branch.then_case, BufferStore)) == 1
+    assert branch.else_case is not None and len(collect(branch.else_case, For)) == 2
+
+
+def test_an_open_loop_around_another_is_all_runs() -> None:
+    nested = OPEN.replace("for k in range(n):", "for j, k in T.grid(n, 64):").replace(
+        "(n,)", "(n * 64,)"
+    )
+    made = compensate_sums(wanted(nested.replace("A[k]", "A[j * 64 + k]")))
+    assert collect(made.body, For) and not collect(made.body, IfThenElse)

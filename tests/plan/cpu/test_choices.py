@@ -126,6 +126,39 @@ def test_narrow_axes_are_walked_with_others(
     assert found == groups or not all(isinstance(n, int) for n in shape)
 
 
+N, M = Var("n", "int32"), Var("m", "int32")
+OPEN = {N: (1, 4096), M: (1, 4096)}
+
+
+def _open_sum(value: Callable[..., Any], shape: tuple[Any, ...] = (N, M)) -> list[te.Tensor]:
+    a = te.placeholder(shape, name="A")
+    k, m = te.reduce_axis((0, N), name="k"), te.reduce_axis((0, M), name="m")
+    result = te.compute((1,), lambda i: te.sum(value(a, k.var, m.var), axis=[k, m]), name="S")
+    return [a, result]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "bounds", "together"),
+    [
+        (_open_sum(lambda a, k, m: a[k, m]), OPEN, True),
+        (_open_sum(lambda a, k, m: a[k, m]), {**OPEN, N: (1, None)}, False),  # may be 2^31
+        (_open_sum(lambda a, k, m: a[k, m]), {**OPEN, N: (1, 1 << 20)}, False),
+        (_open_sum(lambda a, k, m: a[k, m], (N, M + 1)), OPEN, False),  # parts of rows
+        (_open_sum(lambda a, k, m: a[k, m] * m.astype("float32")), OPEN, False),
+        (_open_sum(lambda a, k, m: a[m, k], (M, N)), OPEN, True),  # as they lie in memory
+    ],
+    ids=["whole rows", "no bound", "too many", "parts of rows", "the number", "columns"],
+)
+def test_open_axes_are_walked_as_one_where_nothing_is_divided(
+    tensors: list[te.Tensor], bounds: Any, together: bool
+) -> None:
+    sch, sizes = Schedule(te.create_prim_func(tensors)), Sizes(bounds)
+    (group,) = find_fusion_groups(sch, sizes)
+    plan = plan_of(sch, group, CPU, sizes)
+    reduced = [g for g in plan.inner if g[0].reduced]
+    assert [len(g) for g in reduced] == ([2] if together else [1, 1])
+
+
 def test_narrow_reduced_axes_are_walked_with_others() -> None:
     a, c = te.placeholder((64, 50, 2), name="A"), te.placeholder((64, 50), name="C")
     k, m = te.reduce_axis((0, 50), name="k"), te.reduce_axis((0, 2), name="m")

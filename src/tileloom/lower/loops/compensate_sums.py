@@ -37,6 +37,7 @@ from ...tir import (
     BufferStore,
     DeclBuffer,
     For,
+    IfThenElse,
     LetStmt,
     PrimFunc,
     Stmt,
@@ -45,7 +46,7 @@ from ...tir import (
     seq,
 )
 from ..analysis.linear import constant_difference, linear, number
-from ..common import on_body, replace_vars
+from ..common import fresh_copy, on_body, replace_vars
 from .long_sums import SumUpdate, extent_of, repeated_updates, run_of
 
 #: Loops over so few places are written out, so that these may be registers.
@@ -195,7 +196,8 @@ class _Compensate(StmtRewriter):
         found = _long_sums(stmt, self.done) if stmt.kind in (SERIAL, UNROLLED) else []
         if not found:
             return super().visit_For(stmt)
-        body = _InRuns(found).visit(stmt)
+        runs = _InRuns(found)
+        body = runs.visit(stmt)
         places = [part for part, _ in found]
         memory = [m for part in places for m in (part.lost, *part.runs.values())]
         known = {part.buffer.data for part in places} | {m.data for m in memory}
@@ -208,6 +210,9 @@ class _Compensate(StmtRewriter):
         for part in reversed(memory):
             declared = DeclBuffer(part, result)
             result = Allocate(part.data, part.dtype, part.shape, const(True), declared)
+        if extent_of(stmt) is None and set(runs.steps) == {stmt}:  # one run is just the loop
+            enough = stmt.extent <= const(runs.steps[stmt], stmt.loop_var.dtype)
+            return IfThenElse(enough, fresh_copy(stmt, {}), result)
         return result
 
 

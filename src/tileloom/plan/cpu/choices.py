@@ -16,7 +16,7 @@ from ...expr import Expr, IntImm, Var, free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.cost import PARALLEL_WORK
-from ...tir import Block
+from ...tir import Block, BufferLoad, BufferStore, pre_order
 from ..cost import widest_bits, work
 from ..domain import Domain, GroupAxis, accesses
 from ..loops import reduces
@@ -121,8 +121,8 @@ def plan_of(
     domain = fusion.domain
     lanes = target.lanes(widest_bits(blocks))
     axes = domain.spatial if domain.reduced else as_written(domain, blocks)
-    spatial = _chains(axes, blocks, domain)
-    reduced = _chains(domain.reduced, blocks, domain)
+    spatial = _chains(axes, blocks, domain, sizes)
+    reduced = _chains(domain.reduced, blocks, domain, sizes)
     if not _runs_down(spatial, reduced):
         reduced = _as_vectors(reduced, blocks, domain, lanes, target)
     method = _method(spatial, reduced, lanes)
@@ -180,10 +180,10 @@ def _as_vectors(
         narrow = size(groups[-1])
         if narrow * NARROW > lanes or each * lanes // narrow <= each + indices:
             break
-        if size(groups[-2]) * narrow >= 1 << 31:
-            break
         outer, inner = groups[-2][-1], groups[-1][0]
-        if not all(_chained(outer, inner, block, domain, partly=True) for block in blocks):
+        if size(groups[-2]) * narrow >= 1 << 31 or not all(
+            _chained(outer, inner, block, domain, partly=True) for block in blocks
+        ):
             break
         groups = [*groups[:-2], [*groups[-2], *groups[-1]]]
     return groups
@@ -233,12 +233,12 @@ def _read_once(
 
 
 def _chains(
-    axes: Sequence[GroupAxis], blocks: Sequence[Block], domain: Domain
+    axes: Sequence[GroupAxis], blocks: Sequence[Block], domain: Domain, sizes: Sizes
 ) -> list[list[GroupAxis]]:
     """Neighbouring axes together that every access steps through as one."""
     found: list[list[GroupAxis]] = []
     for axis in axes:
-        fits = bool(found) and size(found[-1]) * axis.extent < 1 << 31
+        fits = bool(found) and _is_counted([*found[-1], axis], sizes)
         if fits and all(_chained(found[-1][-1], axis, block, domain) for block in blocks):
             found[-1].append(axis)
         else:
@@ -246,12 +246,16 @@ def _chains(
     return found
 
 
+def _is_counted(group: Sequence[GroupAxis], sizes: Sizes) -> bool:
+    """Whether the positions along several axes are surely less than 2^31."""
+    ends = [axis.extent if axis.size is None else sizes.most(axis.size) for axis in group]
+    return None not in ends and prod(end for end in ends if end is not None) < 1 << 31
+
+
 def _chained(
     outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain, partly: bool = False
 ) -> bool:
     """Whether accesses step through two axes as one; `partly`: those that have both."""
-    if not isinstance(inner.size, IntImm):
-        return False  # positions would be divided by what is not constant
     row = domain.axes[block.name_hint]
     by_axis = {
         axis: iter_var.var for axis, iter_var in zip(row, block.iter_vars, strict=True) if axis
@@ -259,7 +263,30 @@ def _chained(
     first, second = by_axis.get(outer), by_axis.get(inner)
     if first is None or second is None:
         return first is second
+    if not isinstance(inner.size, IntImm) and not _are_whole_rows(block, second, inner.size):
+        return False  # positions would be divided by what is not constant
     return all(_as_one(first, second, i, buffer.shape, partly) for buffer, i in accesses(block))
+
+
+def _are_whole_rows(block: Block, var: Var, extent: Expr | None) -> bool:
+    """Whether a variable is nothing but an index, where it goes over all of a dimension."""
+    for buffer, indices in accesses(block):
+        for index, length in zip(indices, buffer.shape, strict=True):
+            if index is var and length is not extent:
+                return False
+    stores = (stmt for stmt in pre_order(block.body) if isinstance(stmt, BufferStore))
+    return all(var not in _parts_outside_indices(store.value) for store in stores)
+
+
+def _parts_outside_indices(value: Expr) -> set[Expr]:
+    """The parts of a value but for those that say where it is loaded from."""
+    found, waiting = set[Expr](), [value]
+    while waiting:
+        part = waiting.pop()
+        if part not in found:
+            found.add(part)
+            waiting += () if isinstance(part, BufferLoad) else part.children
+    return found
 
 
 def _as_one(
