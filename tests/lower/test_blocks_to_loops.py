@@ -308,7 +308,7 @@ def test_padded_strides() -> None:
     noted = block.replace(annotations={"buffer_dim_align": [(0, 0, 8, 3)]})
 
     class Note(StmtRewriter):
-        def visit_Block(self, stmt: Block) -> Stmt:
+        def visit_Block(self, stmt: Block) -> Block:
             return noted if stmt is block else super().visit_Block(stmt)
 
     func = func.replace(body=Note().visit(func.body))

@@ -100,7 +100,7 @@ class _Normal(StmtRewriter):
         self._bind(stmt.loop_var, Range(stmt.min, stmt.extent))
         return super().visit_For(stmt)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         for axis in stmt.iter_vars:
             self._bind(axis.var, axis.domain)
         return super().visit_Block(stmt)

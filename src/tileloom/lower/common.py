@@ -184,7 +184,7 @@ class _FreshCopy(Replacer):
         dom = None if axis.dom is None else self.visit_range(axis.dom)
         return IterVar(dom, var, axis.iter_type, axis.thread_tag)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         for buffer in stmt.alloc_buffers:
             self.define(buffer.data, buffer.data.with_name(buffer.data.name))
         for match in stmt.match_buffers:

@@ -162,7 +162,7 @@ class _Merger(StmtRewriter):
     def __init__(self, old: Buffer, new: Buffer) -> None:
         self.old, self.new = old, new
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         reads = [r for r in stmt.reads if r.buffer is not self.old]
         if len(reads) < len(stmt.reads):  # it reads what it stores
             reads += [r for r in stmt.writes if r.buffer is self.new]

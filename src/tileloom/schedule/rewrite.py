@@ -86,8 +86,6 @@ class LoopVarSubstitution(StmtRewriter):
         self.realize, self._in_opaque = None, True
         changed = super().visit_Block(block)
         self.realize, self._in_opaque = before
-        if not isinstance(changed, Block):
-            return block
         return changed
 
 

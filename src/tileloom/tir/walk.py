@@ -173,7 +173,7 @@ class StmtRewriter:
     def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
         values = self.all(stmt.iter_values, self.visit_expr)
         predicate = self.visit_expr(stmt.predicate)
-        block = self.visit(stmt.block)
+        block = self.visit_Block(stmt.block)
         return self.update(stmt, iter_values=values, predicate=predicate, block=block)
 
     def visit_iter_var(self, axis: IterVar) -> IterVar:
@@ -188,7 +188,7 @@ class StmtRewriter:
         source = self.visit_region(match.source)
         return match if source is match.source else MatchBufferRegion(match.buffer, source)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         return self.update(
             stmt,
             iter_vars=self.all(stmt.iter_vars, self.visit_iter_var),
@@ -266,7 +266,7 @@ class BufferRewriter(StmtRewriter):
             return match
         return MatchBufferRegion(buffer, source)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         allocated = self.all(stmt.alloc_buffers, self.visit_buffer)
         return self.update(super().visit_Block(stmt), alloc_buffers=allocated)
 

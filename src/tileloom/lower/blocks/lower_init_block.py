@@ -92,9 +92,9 @@ class _LowerInit(StmtRewriter):
             return BlockRealize((), const(True), block)
         return seq(*inits, result)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         result = StmtRewriter.visit_Block(self, stmt)
-        if not isinstance(result, Block) or result.init is None:
+        if result.init is None:
             return result
         starts = [
             binary(EQ, axis.var, axis.domain.min)

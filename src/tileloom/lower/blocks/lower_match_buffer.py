@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base.errors import VerifyError
 from ...expr import Expr, Range, Var, cast
-from ...tir import Block, Buffer, BufferRegion, PrimFunc, Stmt
+from ...tir import Block, Buffer, BufferRegion, PrimFunc
 from ..analysis import lanes
 from ..analysis.linear import constant_difference
 from ..analysis.row_major import flat_index, index_type, row_major_strides
@@ -26,7 +26,7 @@ class _LowerMatch(Replacer):
         super().__init__(values, buffers)
         self.views: dict[Buffer, BufferRegion] = {}
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         for match in stmt.match_buffers:
             self._bind(match.buffer, self.visit_region(match.source))
         return super().visit_Block(stmt.replace(match_buffers=()) if stmt.match_buffers else stmt)

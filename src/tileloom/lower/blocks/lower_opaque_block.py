@@ -55,7 +55,7 @@ class _LowerBlocks(Replacer):
             body = allocate(buffer, body)
         return body
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         raise InternalError(f"the block {stmt.name_hint!r} stands outside a BlockRealize")
 
     def visit_For(self, stmt: For) -> Stmt:

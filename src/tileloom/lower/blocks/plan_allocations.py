@@ -137,7 +137,7 @@ class _Move(StmtRewriter):
         self.places = places
         self.moved = {buffer for buffers in places.values() for buffer in buffers}
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         kept = tuple(buffer for buffer in stmt.alloc_buffers if buffer not in self.moved)
         if len(kept) == len(stmt.alloc_buffers):
             kept = stmt.alloc_buffers

@@ -101,7 +101,7 @@ class _Lower(StmtRewriter):
             hint="reorder the loops of the reduction innermost",
         )
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         outer, self.loops = self.loops, []  # values of a block are in terms of the loops in it
         result = super().visit_Block(stmt)
         self.loops = outer

@@ -44,12 +44,11 @@ class _Manifest(StmtRewriter):
     def __init__(self) -> None:
         self.made: list[Buffer] = []  # for the next block around to allocate
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         outer, self.made = self.made, []
         result = super().visit_Block(stmt)
-        if self.made and isinstance(result, Block):
-            allocated = (*result.alloc_buffers, *self.made)
-            result = result.replace(alloc_buffers=allocated)
+        if self.made:
+            result = result.replace(alloc_buffers=(*result.alloc_buffers, *self.made))
         self.made = outer
         return result
 

@@ -87,7 +87,7 @@ class _Flatten(StmtRewriter):
     def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
         return self.update(stmt, buffer=self.flat(stmt.buffer), body=self.visit(stmt.body))
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         raise InternalError(f"flatten_buffers met the block {stmt.name_hint!r}")
 
 

@@ -262,14 +262,9 @@ class Renamed(StmtRewriter):
             return self.known.simplify(substitute(expr, self.values))
         return expr.with_children([self.visit_expr(child) for child in expr.children])
 
-    def block(self, block: Block) -> Block:
-        """The block with other values for its variables, which it still declares."""
-        changed = self.visit(block)
-        return changed if isinstance(changed, Block) else block
-
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         new = super().visit_Block(stmt)
-        if new is not stmt and isinstance(new, Block):
+        if new is not stmt:
             self.block_map[stmt] = new
         return new
 
@@ -397,7 +392,7 @@ def blockized(
     binder = LoopBinder(loops)
     axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
     renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
-    changed = renamed.block(block)
+    changed = renamed.visit_Block(block)
     inner = BlockRealize(axes.values, divided.inner_predicate, inner_block(changed, axes))
     inside = bounds_inside(inside, outside, binder, loop)
     body: Stmt = inner

@@ -8,7 +8,6 @@ from ...tir import (
     Buffer,
     BufferLoad,
     BufferRewriter,
-    Stmt,
 )
 from ..errors import ScheduleError, refuse
 from ..sref import StmtSRef
@@ -103,13 +102,13 @@ class ReplaceBuffer(BufferRewriter):
     def visit_buffer(self, buffer: Buffer) -> Buffer:
         return self.buffers.get(buffer, buffer)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         for match in stmt.match_buffers:
             source = match.source.buffer
             if source in self.buffers:
                 self.buffers[match.buffer] = _view_of(match.buffer, source, self.buffers[source])
         new = super().visit_Block(stmt)
-        if isinstance(new, Block) and new is not stmt:
+        if new is not stmt:
             check_views(new)
             self.block_map[stmt] = new
         return new

@@ -429,11 +429,11 @@ class UseInstead(StmtRewriter):
             return new.replace(buffer=self.new, indices=self.indices(new.indices))
         return new
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         new = super().visit_Block(stmt)
-        if isinstance(new, Block) and not self.writes and new.writes is not stmt.writes:
-            new = new.replace(writes=stmt.writes)
-        if isinstance(new, Block) and new is not stmt:
+        if not self.writes:
+            new = self.update(new, writes=stmt.writes)
+        if new is not stmt:
             check_views(new)
             self.block_map[stmt] = new
         return new

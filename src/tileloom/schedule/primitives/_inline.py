@@ -98,13 +98,11 @@ class Inliner(StmtRewriter):
             return new
         return self.finish(new, stmt)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         if not uses_buffer(stmt, self.buffer):
             return stmt
         check_plain_uses(stmt, self.buffer)
         new = super().visit_Block(stmt)
-        if not isinstance(new, Block):
-            return new
         if new is stmt:  # it declares the buffer, but does not use it
             new = stmt.replace(reads=self._others(stmt.reads), writes=self._others(stmt.writes))
             self.block_map[stmt] = new

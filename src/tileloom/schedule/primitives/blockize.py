@@ -150,7 +150,7 @@ class _Together:
             predicate = self._same_predicate(predicate, divided.outer_predicate, sref)
             axes, values = binder.bind(block, divided.parts, self.preserve)
             renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
-            inner = inner_block(renamed.block(block), axes)
+            inner = inner_block(renamed.visit_Block(block), axes)
             body: Stmt = BlockRealize(axes.values, divided.inner_predicate, inner)
             inside = bounds_inside(inside, outside, binder, sref)
             for node in reversed(inside):

@@ -219,9 +219,9 @@ class _Uses(UseInstead):
     def visit_region(self, region: BufferRegion) -> BufferRegion:
         return region
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         new = StmtRewriter.visit_Block(self, stmt)
-        if not isinstance(new, Block) or new is stmt:
+        if new is stmt:
             return new
         new = new.replace(
             reads=(*stmt.reads, BufferRegion.point(self.load.buffer, self.load.indices))

@@ -237,7 +237,7 @@ class _Swap(StmtRewriter):
     def __init__(self, old: Block, new: Block) -> None:
         self.old, self.new = old, new
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         return self.new if stmt is self.old else stmt
 
     def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:

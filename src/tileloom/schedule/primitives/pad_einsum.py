@@ -257,7 +257,7 @@ class _Padder:
         if not replace.buffers:
             return
         loops = loops_above(self.sref)
-        changed = self._larger(replace.visit(self.block))
+        changed = self._larger(replace.visit_Block(self.block))
         realize = self.state.realize(self.sref)
         stmt: Stmt = BlockRealize(realize.iter_values, realize.predicate, changed)
         pairs = zip(loops, self.block.iter_vars, strict=True)
@@ -274,9 +274,7 @@ class _Padder:
         )
         self.state.replace(self.scope, new, {scope: new, self.block: changed})
 
-    def _larger(self, block: Stmt) -> Block:
-        if not isinstance(block, Block):
-            raise refuse(f"{name_of(self.sref)} is no block")
+    def _larger(self, block: Block) -> Block:
         axes = tuple(
             IterVar(
                 Range(axis.domain.min, self.padded.get(axis.var, axis.domain.extent)),

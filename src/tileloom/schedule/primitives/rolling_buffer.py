@@ -302,13 +302,11 @@ class _Rewriter(StmtRewriter):
             return new.replace(buffer=self.new, indices=self._indices(new.indices))
         return new
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         if all(region.buffer is not self.old for region in (*stmt.reads, *stmt.writes)):
             return stmt
-        body = super().visit_Block(stmt)
-        if not isinstance(body, Block):
-            return body
-        new = body.replace(iter_vars=self._axes(body))
+        new = super().visit_Block(stmt)
+        new = new.replace(iter_vars=self._axes(new))
         reads, writes = infer_block_access(new)
         found = {r.buffer: r for r in writes}, {r.buffer: r for r in reads}
         new = new.replace(

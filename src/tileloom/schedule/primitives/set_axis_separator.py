@@ -68,7 +68,7 @@ def set_axis_separator(
     owner, is_param = _owner(state, block, old)
     new = old.replace(axis_separators=wanted)
     rewriter = ReplaceBuffer(old, new)
-    changed = rewriter.visit(owner.block)
+    changed = rewriter.visit_Block(owner.block)
     name = state.function_of(owner)
     state.replace(owner, changed, rewriter.block_map)
     if is_param:

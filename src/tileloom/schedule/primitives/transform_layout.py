@@ -171,9 +171,7 @@ def transform_layout(
         padded = pad_writers(owner.block, old, new, filling)
     scope, block_map = padded or (owner.block, {})
     rewriter = _Relayout(old, new, index_map)
-    changed = rewriter.visit(scope)
-    if not isinstance(changed, Block):
-        raise refuse("the block cannot be rewritten", at=[owner])
+    changed = rewriter.visit_Block(scope)
     if filling is not None and padded is None:
         for writer in child_blocks(state, owner):
             if old in accessed_buffers(state, writer.block)[1]:
@@ -322,16 +320,15 @@ class _Relayout(StmtRewriter):
             )
         return super().visit_match(match)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         for axis in stmt.iter_vars:
             self.analyzer.bind(axis.var, axis.domain)
         new = super().visit_Block(stmt)
-        if isinstance(new, Block):
-            if self.old in new.alloc_buffers:
-                kept = tuple(self.new if b is self.old else b for b in new.alloc_buffers)
-                new = new.replace(alloc_buffers=kept)
-            if new is not stmt:
-                self.block_map[stmt] = new
+        if self.old in new.alloc_buffers:
+            kept = tuple(self.new if b is self.old else b for b in new.alloc_buffers)
+            new = new.replace(alloc_buffers=kept)
+        if new is not stmt:
+            self.block_map[stmt] = new
         return new
 
 

@@ -38,7 +38,7 @@ def unsafe_set_dtype(
         return
     pointer = Var(old.data.name, "handle", (str(kind), old.scope))
     rewriter = _Retype(old, old.replace(data=pointer, dtype=kind))
-    new = rewriter.visit(owner.block)
+    new = rewriter.visit_Block(owner.block)
     state.replace(owner, new, rewriter.block_map)
 
 

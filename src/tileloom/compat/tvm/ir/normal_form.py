@@ -78,7 +78,7 @@ class _Normal(StmtRewriter):
         body = self._knowing({stmt.loop_var: Range(low, extent)}).visit(stmt.body)
         return self.update(stmt, min=low, extent=extent, body=body)
 
-    def visit_Block(self, stmt: Block) -> Stmt:
+    def visit_Block(self, stmt: Block) -> Block:
         axes = self.all(stmt.iter_vars, self.visit_iter_var)
         inner = self._knowing({axis.var: axis.domain for axis in axes})
         whole = super(_Normal, inner).visit_Block(stmt)
