@@ -104,7 +104,7 @@ class InstructionKind:
     codecs: Mapping[str, Codec]
     front: Callable[..., Arguments] | None
     shown: Callable[[Arguments], Arguments] | None
-    check: Callable[..., None] | None
+    check: Callable[..., object] | None
     front_parameters: tuple[Parameter, ...]
     signature: inspect.Signature
     defaults: Mapping[str, Any] | None
@@ -223,7 +223,7 @@ def primitive(
     codecs: Mapping[str, Codec] | None = None,
     front: Callable[..., Arguments] | None = None,
     shown: Callable[[Arguments], Arguments] | None = None,
-    check: Callable[..., None] | None = None,
+    check: Callable[..., object] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the primitive of an instruction kind; the function is left as it is.
 

@@ -168,29 +168,6 @@ def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt, kind: str = SERIAL) -> S
     return body
 
 
-def without_stmt(stmt: Stmt, gone: Stmt) -> Stmt | None:
-    """`stmt` without a statement in it; None when nothing is left. Loops without a body go too.
-
-    `gone` is a block (then what runs it goes) or any statement.
-    """
-    if stmt is gone or (isinstance(stmt, BlockRealize) and stmt.block is gone):
-        return None
-    if isinstance(stmt, For):
-        body = without_stmt(stmt.body, gone)
-        return stmt if body is stmt.body else None if body is None else copy_loop(stmt, body)
-    if isinstance(stmt, SeqStmt):
-        parts = [without_stmt(part, gone) for part in stmt.seq]
-        if all(a is b for a, b in zip(parts, stmt.seq)):
-            return stmt
-        left = [part for part in parts if part is not None]
-        return seq(*left) if left else None
-    inner = None if isinstance(stmt, BlockRealize) else getattr(stmt, "body", None)
-    if not isinstance(inner, Stmt):
-        return stmt
-    body = without_stmt(inner, gone)
-    return stmt if body is inner else None if body is None else stmt.replace(body=body)
-
-
 def statements(body: Stmt) -> tuple[Stmt, ...]:
     """The statements of a body, also of one that is under definitions such as of constants."""
     while isinstance(body, _DEFINITIONS):

@@ -119,6 +119,17 @@ def is_ancestor(outer: StmtSRef, inner: StmtSRef) -> bool:
     return any(node is outer for node in inner.ancestors())
 
 
+def require_around(loop: StmtSRef, block: StmtSRef) -> None:
+    """Refuse a loop that is not around a block."""
+    if not is_ancestor(loop, block):
+        raise refuse(
+            f"{name_of(loop)} is not around {name_of(block)}",
+            at=[loop, block],
+            hint="use one of get_loops(block)",
+            fast="The input loop is required to be an ancestor of the block",
+        )
+
+
 def only_child_chain(outer: StmtSRef, inner: StmtSRef) -> bool:
     """Whether every loop from `outer` down to `inner` holds nothing but the next one."""
     node = inner

@@ -52,7 +52,8 @@ Do all checks before the first `state.replace`: a refusal must leave the program
 **Building.** Statements are immutable: `stmt.replace(field=...)` makes a changed copy. Keep every
 statement that does not change *as the very object*: it keeps its references and its analyses.
 `rewrite.py` has `LoopVarSubstitution` (substitute loop variables above blocks),
-`simplify_bindings`, `add_predicate`, `nest`, `without_stmt`; `tir` has `StmtRewriter`,
+`simplify_bindings`, `add_predicate`, `nest`; `_rebuild.rebuilt` puts statements
+in place of others; `tir` has `StmtRewriter`,
 `substitute_stmt`, `seq`, `infer_block_access`, `union_regions`, `make_buffer`;
 `state.copy_loop(loop, body)` is quick. A copy of a block that is to run as well needs `IterVar`s
 and `Var`s of its own.

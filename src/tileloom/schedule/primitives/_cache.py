@@ -56,7 +56,7 @@ from ..state import ScheduleState, copy_loop
 from ._boxes import accessed_box, covers, made_whole
 from ._buffers import check_views
 from ._domains import covering
-from ._rebuild import index_in, rebuilt
+from ._rebuild import index_in, paths_to, rebuilt
 
 _TRUE = const(True)
 Indices = tuple[Expr, ...]
@@ -476,12 +476,8 @@ def insert_cache(
         stages: how far after the location, counted in statements of the body as it is, and what.
         users: blocks directly in the scope.
     """
-    changes: dict[Stmt, Stmt | None] = {}
-    path: set[Stmt] = set()
-    for sref in [location.place, *users]:
-        path.update(s.stmt for s in [sref, *sref.ancestors()] if s.stmt is not None)
-    for user in users:
-        changes[user.block] = rewriter.visit(user.block)
+    path = paths_to([location.place, *users])
+    changes: dict[Stmt, Stmt | None] = {user.block: rewriter.visit(user.block) for user in users}
     place = location.place.loop if location.place.is_loop else location.place.block
     body = rebuilt(place.body, path, changes)
     if body is None:

@@ -33,6 +33,7 @@ from ...tir import (
 from ..analysis.tree import is_one
 from ..errors import ScheduleError, name_of, refuse
 from ..sref import StmtSRef
+from ._rebuild import paths_to, rebuilt
 
 Rule = Callable[[Expr], Expr | None]
 
@@ -119,6 +120,19 @@ class Inliner(StmtRewriter):
 
     def _others(self, regions: Sequence[BufferRegion]) -> tuple[BufferRegion, ...]:
         return tuple(region for region in regions if region.buffer is not self.buffer)
+
+
+def inlined(
+    scope: StmtSRef, block: StmtSRef, inliner: Inliner
+) -> tuple[StmtSRef, Block, dict[Block, Block]]:
+    """The scope, what it becomes without a block and its buffer, and the blocks that change."""
+    old = scope.block
+    rest = rebuilt(old.body, paths_to([block]), {block.block: None})
+    if rest is None:
+        raise refuse(f"{name_of(block)} is the only block of its scope", at=[block])
+    left = tuple(buffer for buffer in old.alloc_buffers if buffer is not inliner.buffer)
+    new = old.replace(body=inliner.visit(rest), alloc_buffers=left)
+    return scope, new, inliner.block_map
 
 
 def uses_buffer(block: Block, buffer: Buffer) -> bool:

@@ -53,7 +53,7 @@ from ..state import ScheduleState, copy_loop
 from ._boxes import accessed_box, first_load, made_whole
 from ._domains import Box, InstanceBounds, Inversion, covering, hull_of
 from ._move_back import Consumer, check_reads_declared, check_runs_all
-from ._rebuild import rebuilt
+from ._rebuild import paths_to, rebuilt
 from ._threads import check_private
 
 _TRUE = const(True)
@@ -64,8 +64,8 @@ def plan_move(
     state: ScheduleState,
     block: StmtSRef,
     loop: StmtSRef,
-    preserve_unit_loops: bool,
-    index: int,
+    preserve_unit_loops: bool = False,
+    index: int = -1,
     *,
     forward: bool,
 ) -> Move:
@@ -261,9 +261,8 @@ def _realizes(state: ScheduleState, part: Stmt) -> tuple[BlockRealize, ...]:
 
 def _moved(top: StmtSRef, block: StmtSRef, loop: StmtSRef, new_loop: For) -> Stmt:
     """The statement of `top` without the block where it was, with the loop's new body."""
-    path = {s.stmt for s in (*block.ancestors(), *loop.ancestors()) if s.stmt is not None}
     stmt = top.loop if top.is_loop else top.block
-    body = rebuilt(stmt.body, path, {block.block: None, loop.loop: new_loop})
+    body = rebuilt(stmt.body, paths_to([block, loop]), {block.block: None, loop.loop: new_loop})
     if body is None:
         raise refuse(f"{name_of(block)} is the only block of its scope", at=[block])
     return copy_loop(stmt, body) if isinstance(stmt, For) else stmt.replace(body=body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from ...tir import Block, BlockRealize, For, SeqStmt, Stmt, seq
 from ..rewrite import statements
@@ -57,6 +57,11 @@ def _realize(stmt: BlockRealize, path: Container[Stmt], changes: Changes) -> Stm
     if isinstance(new, Block):
         return BlockRealize(stmt.iter_values, stmt.predicate, new, span=stmt.span)
     return new
+
+
+def paths_to(srefs: Iterable[StmtSRef]) -> set[Stmt]:
+    """The statements of some blocks and loops, and of all that is around them."""
+    return {s.stmt for sref in srefs for s in (sref, *sref.ancestors()) if s.stmt is not None}
 
 
 def index_in(place: StmtSRef, inner: StmtSRef) -> int:

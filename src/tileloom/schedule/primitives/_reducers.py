@@ -27,11 +27,9 @@ from ...expr.combiners import Values as Pair
 from ...expr.nodes import EQ, GE, GT, LE, LT, And, FloatImm, Or
 from ...tir import (
     Block,
-    BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
-    For,
     LetStmt,
     SeqStmt,
     Stmt,
@@ -209,16 +207,3 @@ def store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr
     for name, value in zip(reversed(names), reversed(values), strict=True):
         stmt = LetStmt(name, value, stmt)
     return stmt
-
-
-def swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    """`body` with one of its parts replaced."""
-    if body is old:
-        return new
-    parts = getattr(body, "seq", None)
-    if parts is not None:
-        return seq(*(swap(part, old, new) for part in parts))
-    inner = getattr(body, "body", None)
-    if inner is None or isinstance(body, (For, BlockRealize)):
-        return body
-    return body.replace(body=swap(inner, old, new))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import INLINE_MARK, ROOT_MARK
 from ..state import ScheduleState
@@ -10,27 +12,7 @@ from .compute_inline import compute_inline
 from .reverse_compute_inline import reverse_compute_inline
 
 
-def _check_forward(
-    state: ScheduleState,
-    block: BlockRef,
-    loop: LoopRef,
-    preserve_unit_loops: bool = False,
-    index: int = -1,
-) -> None:
-    plan_move(state, block, loop, preserve_unit_loops, index, forward=True)
-
-
-def _check_backward(
-    state: ScheduleState,
-    block: BlockRef,
-    loop: LoopRef,
-    preserve_unit_loops: bool = False,
-    index: int = -1,
-) -> None:
-    plan_move(state, block, loop, preserve_unit_loops, index, forward=False)
-
-
-@primitive("ComputeAt", int_bools=True, check=_check_forward)
+@primitive("ComputeAt", int_bools=True, check=partial(plan_move, forward=True))
 def compute_at(
     state: ScheduleState,
     block: BlockRef,
@@ -60,16 +42,14 @@ def compute_at(
     >>> [sch.get(loop).loop_var.name for loop in sch.get_loops("B")]
     ['i', 'ax0']
     """
-    if loop is ROOT_MARK:
-        return
     if loop is INLINE_MARK:
         compute_inline(state, block)
-        return
-    top, new = plan_move(state, block, loop, preserve_unit_loops, index, forward=True)
-    state.replace(top, new)
+    elif loop is not ROOT_MARK:
+        move = plan_move(state, block, loop, preserve_unit_loops, index, forward=True)
+        state.replace(*move)
 
 
-@primitive("ReverseComputeAt", int_bools=True, check=_check_backward)
+@primitive("ReverseComputeAt", int_bools=True, check=partial(plan_move, forward=False))
 def reverse_compute_at(
     state: ScheduleState,
     block: BlockRef,
@@ -95,10 +75,8 @@ def reverse_compute_at(
     >>> [sch.get(loop).loop_var.name for loop in sch.get_loops("C")]
     ['i', 'ax0']
     """
-    if loop is ROOT_MARK:
-        return
     if loop is INLINE_MARK:
         reverse_compute_inline(state, block)
-        return
-    top, new = plan_move(state, block, loop, preserve_unit_loops, index, forward=False)
-    state.replace(top, new)
+    elif loop is not ROOT_MARK:
+        move = plan_move(state, block, loop, preserve_unit_loops, index, forward=False)
+        state.replace(*move)

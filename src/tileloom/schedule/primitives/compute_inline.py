@@ -10,35 +10,10 @@ from ..analysis.scope import consumers
 from ..analysis.tree import is_one, is_zero, loops_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
-from ..rewrite import without_stmt
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._inline import Inliner, Rule, body_refusal, solved_for
+from ._inline import Inliner, Rule, body_refusal, inlined, solved_for
 from ._threads import check_private
-
-
-def _check(state: ScheduleState, block: BlockRef) -> None:
-    _plan(state, block)
-
-
-@primitive("ComputeInline", check=_check)
-def compute_inline(state: ScheduleState, block: BlockRef) -> None:
-    """Put what a block computes into all blocks that read it.
-
-    Args:
-        block: a complete block without T.init(), whose body is one store at indices that tell all
-            its iteration variables, and whose buffer is not seen outside of the scope.
-
-    >>> import tileloom
-    >>> from tileloom import te
-    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
-    >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
-    >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.compute_inline("B")
-    >>> print(sch.get(sch.get_block("C")).body)
-    C[v_i] = (A[v_i] + T.float32(1.0)) * T.float32(2.0)
-    """
-    scope, new, block_map = _plan(state, block)
-    state.replace(scope, new, block_map)
 
 
 def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[Block, Block]]:
@@ -56,15 +31,26 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
         check_private(state, block, loops_above(reader))
     variables, value = _as_function(block)
     inliner = Inliner(buffer, stmt, _load_rule(buffer, variables, value))
-    rest = without_stmt(scope.block.body, stmt)
-    if rest is None:
-        raise refuse(f"{name_of(block)} is the only block of its scope", at=[block])
-    old = scope.block
-    new = old.replace(
-        body=inliner.visit(rest),
-        alloc_buffers=tuple(b for b in old.alloc_buffers if b is not buffer),
-    )
-    return scope, new, inliner.block_map
+    return inlined(scope, block, inliner)
+
+
+@primitive("ComputeInline", check=_plan)
+def compute_inline(state: ScheduleState, block: BlockRef) -> None:
+    """Put what a block computes into all blocks that read it.
+
+    Args:
+        block: a complete block without T.init(), whose body is one store at indices that tell all
+            its iteration variables, and whose buffer is not seen outside of the scope.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.compute_inline("B")
+    >>> print(sch.get(sch.get_block("C")).body)
+    C[v_i] = (A[v_i] + T.float32(1.0)) * T.float32(2.0)
+    """
+    state.replace(*_plan(state, block))
 
 
 def _load_rule(buffer: Buffer, variables: list[Var], value: Expr) -> Rule:

@@ -34,11 +34,12 @@ from ...tir import (
     seq,
 )
 from ..analysis.blocks import check_complete
-from ..analysis.tree import is_ancestor, is_one, is_zero, loops_above
+from ..analysis.tree import is_ancestor, is_one, is_zero, loops_above, require_around
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from ._rebuild import paths_to, rebuilt
 
 _TRUE = const(True)
 
@@ -60,12 +61,16 @@ class Padding:
     condition: Expr
 
 
-def check_decompose_padding(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
-    """Refuse what decompose_padding refuses."""
-    _checked(state, block, loop)
+def _checked(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> Padding:
+    check_complete(state, block)
+    require_around(loop, block)
+    _chain(block, loop)
+    realize = state.realize(block)
+    loops = [sref.loop for sref in loops_above(block)]
+    return _padding(realize, loops, block)
 
 
-@primitive("DecomposePadding", check=check_decompose_padding)
+@primitive("DecomposePadding", check=_checked)
 def decompose_padding(state: ScheduleState, block: BlockRef, loop: LoopRef) -> BlockRef:
     """Fill a buffer with the padding before a loop, so that the block copies what is inside only.
 
@@ -91,24 +96,9 @@ def decompose_padding(state: ScheduleState, block: BlockRef, loop: LoopRef) -> B
     chain = _chain(block, loop)
     fill, filled = _fill(realize, padding, inside)
     copy, copied = _copy(realize, padding, chain)
-    top = chain[0]
-    changed = copy if top is loop.loop else _replaced(loop.loop, top, copy)
+    changed = rebuilt(loop.loop, paths_to([block]), {chain[0]: copy})
     state.replace(loop, seq(fill, changed), {block.block: copied})
     return state.sref(filled)
-
-
-def _replaced(outer: For, old: For, new: Stmt) -> For:
-    """A loop with another loop inside replaced."""
-
-    def visit(stmt: Stmt) -> Stmt:
-        if stmt is old:
-            return new
-        if isinstance(stmt, For):
-            return stmt.replace(body=visit(stmt.body))
-        parts = getattr(stmt, "seq", None)
-        return stmt if parts is None else seq(*(visit(part) for part in parts))
-
-    return outer.replace(body=visit(outer.body))
 
 
 def _chain(block: StmtSRef, loop: StmtSRef) -> list[For]:
@@ -135,21 +125,6 @@ def _chain(block: StmtSRef, loop: StmtSRef) -> list[For]:
 
 
 # ---------------------------------------------------------------------------- the pattern
-
-
-def _checked(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> Padding:
-    check_complete(state, block)
-    if not loop.is_loop or not is_ancestor(loop, block):
-        raise refuse(
-            f"{name_of(loop)} is not around {name_of(block)}",
-            at=[loop, block],
-            hint="use one of get_loops(block)",
-            fast="The input loop is required to be an ancestor of the block",
-        )
-    _chain(block, loop)
-    realize = state.realize(block)
-    loops = [sref.loop for sref in loops_above(block)]
-    return _padding(realize, loops, block)
 
 
 def _no_padding(block: StmtSRef, why: str) -> Exception:

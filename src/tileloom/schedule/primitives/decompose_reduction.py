@@ -24,18 +24,25 @@ from ...tir import (
     BufferRegion,
     For,
     Stmt,
-    StmtRewriter,
     seq,
     substitute_stmt,
 )
 from ..analysis.blocks import check_reduction, loaded_points
 from ..analysis.order import repetition_fault
 from ..analysis.scope import accessed_buffers
-from ..analysis.tree import child_realizes, is_ancestor, is_one, loops_above, loops_in_sight
+from ..analysis.tree import (
+    child_realizes,
+    is_ancestor,
+    is_one,
+    loops_above,
+    loops_in_sight,
+    require_around,
+)
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from ._rebuild import paths_to, rebuilt
 
 
 @primitive("DecomposeReduction")
@@ -65,13 +72,7 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
     """
     if state.enable_check:
         check_reduction(state, block)
-    if not is_ancestor(loop, block):
-        raise refuse(
-            f"{name_of(loop)} is not around {name_of(block)}",
-            at=[loop, block],
-            hint="use one of get_loops(block)",
-            fast="The input loop is required to be an ancestor of the block",
-        )
+    require_around(loop, block)
     _check_no_reduction_outside(state, block, loop)
     _check_no_repetition(state, block, loop)
     _check_runs(block, loop)
@@ -81,7 +82,7 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
     inside = [outer for outer in loops_above(block) if outer is loop or is_ancestor(loop, outer)]
     nest = _loops_around(init, realize, inside)
     update = _update_block(target)
-    changed = _Swap(target, update).visit(loop.loop)
+    changed = rebuilt(loop.loop, paths_to([block]), {target: update})
     state.replace(loop, seq(nest, changed), {target: update})
     return state.sref(init.block)
 
@@ -229,17 +230,3 @@ def _update_block(block: Block) -> Block:
     return block.replace(
         name_hint=f"{block.name_hint}_update", init=None, reads=(*own, *block.reads)
     )
-
-
-class _Swap(StmtRewriter):
-    """One block in place of another."""
-
-    def __init__(self, old: Block, new: Block) -> None:
-        self.old, self.new = old, new
-
-    def visit_Block(self, stmt: Block) -> Block:
-        return self.new if stmt is self.old else stmt
-
-    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
-        block = self.visit(stmt.block)
-        return stmt if block is stmt.block else stmt.replace(block=block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...expr import REDUCE, Analyzer, Expr, Range, Var, const, free_vars, substitute
-from ...tir import Block, Buffer, For, SeqStmt, Stmt, seq
+from ...tir import Block, Buffer, For, Stmt, seq
 from ..analysis.cover import region_cover_fault, stage_pipeline_fault
 from ..analysis.order import rows_apart
 from ..analysis.regions import path_domains
@@ -25,6 +25,7 @@ from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import accessed_box
 from ._domains import hull_of
+from ._rebuild import rebuilt
 
 
 @primitive("Merge")
@@ -277,22 +278,11 @@ def _apply(state: ScheduleState, nests: list[list[StmtSRef]], above: StmtSRef) -
         innermost = innermost or stmt
     tops = [nest[0].loop for nest in nests]
     holder = above.loop if above.is_loop else above.block
-    body = _without(holder.body, tops, stmt)
-    changed = holder.replace(body=body)
+    parts: dict[Stmt, Stmt | None] = {**dict.fromkeys(tops), tops[0]: stmt}
+    changed = holder.replace(body=rebuilt(holder.body, (), parts))
     if above.is_block:
         block_map[above.block] = changed  # type: ignore[assignment]
     state.replace(above, changed, block_map)
     if innermost is None:
         raise refuse("nothing to merge")
     return innermost
-
-
-def _without(body: Stmt, tops: list[For], merged: Stmt) -> Stmt:
-    parts = body.seq if isinstance(body, SeqStmt) else (body,)
-    result: list[Stmt] = []
-    for part in parts:
-        if part is tops[0]:
-            result.append(merged)
-        elif not any(part is top for top in tops):
-            result.append(part)
-    return seq(*result)

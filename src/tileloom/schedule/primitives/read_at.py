@@ -57,7 +57,7 @@ from ..state import ScheduleState, copy_loop
 from ._boxes import accessed_box, covers, first_load, made_whole
 from ._cache import Region, UseInstead, cache_buffer, parts_make_whole, region_of
 from ._domains import Box, hull_of
-from ._rebuild import rebuilt
+from ._rebuild import paths_to, rebuilt
 from ._storage import check_scope
 
 _TRUE = const(True)
@@ -176,9 +176,7 @@ def _copy_at(
     realize = _copy_realize(source, target, domain, outer, f"{buffer.name}_{storage_scope}")
     rewriter = UseInstead(buffer, cache, writes=True)
     changes: dict[Stmt, Stmt | None] = {u.block: rewriter.visit(u.block) for u in users}
-    path: set[Stmt] = set()
-    for user in [loop, *users]:
-        path.update(s.stmt for s in [user, *user.ancestors()] if s.stmt is not None)
+    path = paths_to([loop, *users])
     body = rebuilt(loop.loop.body, path, changes)
     parts = list(body.seq) if isinstance(body, SeqStmt) else [body or realize]
     parts.insert(position, realize)

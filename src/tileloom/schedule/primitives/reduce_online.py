@@ -49,7 +49,8 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._reducers import Reduction, reduction_in_parts, store_all, swap
+from ._rebuild import rebuilt
+from ._reducers import Reduction, reduction_in_parts, store_all
 
 #: Counts up to here are exact in float32.
 _MOST = 1 << 24
@@ -209,8 +210,9 @@ class _Online:
         ]  # fmt: skip
         both = self._both(buffers)
         last = self._last(buffers[-1])
-        body = swap(self.scope.block.body, self._top(self.first), self._nested(self.first, both))
-        body = swap(body, self._top(self.second), self._nested(self.second, last))
+        blocks = {self.first: both, self.second: last}
+        nests = {self._top(sref): self._nested(sref, block) for sref, block in blocks.items()}
+        body = rebuilt(self.scope.block.body, (), nests)
         fresh = tuple(b for b, part in zip(buffers, parts, strict=True) if part is not None)
         changed = self.scope.block.replace(
             alloc_buffers=(*self.scope.block.alloc_buffers, *fresh), body=body

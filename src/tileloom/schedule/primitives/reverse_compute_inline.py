@@ -39,42 +39,17 @@ from ..analysis.scope import accessed_buffers, block_scope, consumers
 from ..analysis.tree import child_blocks, domains_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
-from ..rewrite import without_stmt
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import covers, runs_all
 from ._cache import domains_around
-from ._inline import Inliner, body_refusal, same_under, solved_for, without_loads
+from ._inline import Inliner, body_refusal, inlined, same_under, solved_for, without_loads
 
 _FAST = (
     "The consumer block to be inlined is required to have only a single producer block, and the "
     "producer block should be a complete block who has only a single consumer"
 )
 _TRUE = const(True)
-
-
-def _check(state: ScheduleState, block: BlockRef) -> None:
-    _plan(state, block)
-
-
-@primitive("ReverseComputeInline", check=_check)
-def reverse_compute_inline(state: ScheduleState, block: BlockRef) -> None:
-    """Put what a block computes into the one block that makes its input.
-
-    Args:
-        block: a complete block whose body is one store, which reads one element of one buffer that
-            is made in the scope, at indices that tell all its iteration variables.
-
-    >>> import tileloom
-    >>> from tileloom import te
-    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
-    >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
-    >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.reverse_compute_inline("C")
-    >>> print(sch.get(sch.get_block("B")).body)
-    C[v_i] = (A[v_i] + T.float32(1.0)) * T.float32(2.0)
-    """
-    scope, new, block_map = _plan(state, block)
-    state.replace(scope, new, block_map)
 
 
 def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[Block, Block]]:
@@ -99,12 +74,26 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
         value,
         lambda new, old: finish(new) if old.block is producer.block else new,
     )
-    rest = without_stmt(scope.block.body, stmt)
-    if rest is None:
-        raise refuse(f"{name_of(block)} is the only block of its scope", at=[block])
-    left = tuple(b for b in scope.block.alloc_buffers if b is not buffer)
-    new = scope.block.replace(body=inliner.visit(rest), alloc_buffers=left)
-    return scope, new, inliner.block_map
+    return inlined(scope, block, inliner)
+
+
+@primitive("ReverseComputeInline", check=_plan)
+def reverse_compute_inline(state: ScheduleState, block: BlockRef) -> None:
+    """Put what a block computes into the one block that makes its input.
+
+    Args:
+        block: a complete block whose body is one store, which reads one element of one buffer that
+            is made in the scope, at indices that tell all its iteration variables.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.reverse_compute_inline("C")
+    >>> print(sch.get(sch.get_block("B")).body)
+    C[v_i] = (A[v_i] + T.float32(1.0)) * T.float32(2.0)
+    """
+    state.replace(*_plan(state, block))
 
 
 # ---------------------------------------------------------------------------- who takes part

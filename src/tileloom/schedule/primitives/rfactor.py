@@ -45,7 +45,8 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._reducers import Reduction, reduction_in_parts, store_all, swap
+from ._rebuild import rebuilt
+from ._reducers import Reduction, reduction_in_parts, store_all
 
 
 @primitive("RFactor")
@@ -174,7 +175,7 @@ class _RFactor:
         back = _rebuild(self.loops, self.realize, final, skipped)
         new_top = seq(partial, back)
         scope = self.scope.block
-        body = swap(scope.body, top.loop, new_top)
+        body = rebuilt(scope.body, (), {top.loop: new_top})
         allocated = (*scope.alloc_buffers, *buffers)
         changed = scope.replace(alloc_buffers=allocated, body=body)
         self.state.replace(self.scope, changed, {scope: changed, self.block.block: final.block})
@@ -362,6 +363,6 @@ def _rebuild(loops: list[StmtSRef], old: Stmt, inner: Stmt, skipped: set[Var]) -
     for outer in reversed(loops):
         loop = outer.loop
         if loop.loop_var not in skipped:
-            stmt = loop.replace(body=swap(loop.body, old, stmt))
+            stmt = loop.replace(body=rebuilt(loop.body, (), {old: stmt}))
         old = loop
     return stmt
