@@ -125,7 +125,7 @@ class _Accesses:
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
             case For():
-                self.loop(stmt.loop_var, Range(stmt.min, stmt.extent), stmt.body)
+                self.loop(stmt.loop_var, stmt.domain, stmt.body)
             case AttrStmt() if stmt.attr_key == "thread_extent" and isinstance(stmt.node, IterVar):
                 self.loop(stmt.node.var, Range(const(0, stmt.value.dtype), stmt.value), stmt.body)
             case IfThenElse():

@@ -247,6 +247,11 @@ class For(Stmt):
     thread_binding: IterVar | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def domain(self) -> Range:
+        """What the loop variable runs over."""
+        return Range(self.min, self.extent)
+
 
 class Block(Stmt):
     """A computation over iteration variables with declared reads and writes.
@@ -271,6 +276,11 @@ class BlockRealize(Stmt):
     iter_values: tuple[Expr, ...]
     predicate: Expr
     block: Block
+
+    @property
+    def bindings(self) -> dict[Var, Expr]:
+        """The value of each iteration variable."""
+        return dict(zip((axis.var for axis in self.block.iter_vars), self.iter_values, strict=True))
 
 
 class BufferStore(Stmt):

@@ -13,7 +13,6 @@ from ...expr import (
     Expr,
     IntImm,
     IterVar,
-    Range,
     Var,
     binary,
     const,
@@ -254,7 +253,7 @@ def _across(
 
 def _number(loop: For) -> IterVar:
     var = Var(f"v{tag_of(loop)[-1]}", loop.loop_var.dtype)
-    return IterVar(Range(loop.min, loop.extent), var, OPAQUE)
+    return IterVar(loop.domain, var, OPAQUE)
 
 
 def _write_back(

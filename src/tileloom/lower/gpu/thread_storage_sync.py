@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...base.errors import UserError
-from ...expr import Call, Expr, IntImm, Range, Var
+from ...expr import Call, Expr, IntImm, Var
 from ...expr.analyzer import Analyzer
 from ...expr.warp_ops import NAMED_BARRIERS
 from ...tir import (
@@ -167,7 +167,7 @@ class _Planner:
         uniform = all(is_uniform(e, self.divergent) for e in (stmt.min, stmt.extent))
         if not uniform:
             self.divergent.add(stmt.loop_var)
-        self.loops[stmt.loop_var] = Range(stmt.min, stmt.extent)
+        self.loops[stmt.loop_var] = stmt.domain
         part = self._behind(first, self._under(uniform, stmt.body))
         again = part.synced and _may_repeat(stmt) and self._conflicts_next(stmt.loop_var, part)
         del self.loops[stmt.loop_var]

@@ -95,7 +95,7 @@ class _Reach:
 
     def _cells(self, realize: BlockRealize, indices: Sequence[Expr], stores: bool) -> Any | None:
         loops = [sref.loop for sref in loops_above(self.sch.get_sref(realize.block))]
-        domains: dict[Var, Range] = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+        domains: dict[Var, Range] = {loop.loop_var: loop.domain for loop in loops}
         tags = {tag: var for tag, var, _ in self._bound(realize)}
         axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
         values, reduced = {}, set[Var]()

@@ -20,12 +20,11 @@ from ...expr import (
     const,
     free_vars,
     post_order,
-    substitute,
 )
 from ...expr.extents import limits_of_variables
 from ...expr.int_set import intersect
 from ...expr.int_set import union as union_sets
-from ...tir import Block, Buffer, BufferRegion, For
+from ...tir import Buffer, BufferRegion, For
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -36,6 +35,8 @@ from .regions import (
     lower_bound,
     needed_reads,
     path_domains,
+    ranges_at,
+    substituted,
     sure_writes,
     upper_bound,
 )
@@ -100,8 +101,7 @@ def _covered(
     buffer = read.buffer
     domains = path_domains(consumer, place, buffer.scope)
     realize = state.realize(consumer)
-    values = _bindings(realize.block, realize.iter_values)
-    consumed = _substituted(read.region, values)
+    consumed = ranges_at(realize, read.region)
     outer = _outer_domains(place, domains)
     analyzer = Analyzer(outer)
     for domain in domains.values():
@@ -111,11 +111,10 @@ def _covered(
     for producer in _reached(state, producers):
         writer = state.realize(producer)
         running = path_domains(producer, place, buffer.scope)
-        where = _bindings(writer.block, writer.iter_values)
         for region in sure_writes(state, producer.block):
             if region.buffer is not buffer:
                 continue
-            written = _substituted(region.region, where)
+            written = ranges_at(writer, region.region)
             condition = _in_doubt(writer.predicate, realize.predicate, running)
             if not is_one(condition):
                 wanted = wanted or upper_bound(consumed, domains, realize.predicate, outer)
@@ -169,7 +168,7 @@ def _same_cells(
     fixed = {v for p in consumed for e in (p.min, p.extent) for v in free_vars(e)} - set(given)
     if not fixed.isdisjoint(running):
         return False
-    asked = _substituted(consumed, dict(zip(given, mine, strict=True)))
+    asked = substituted(consumed, dict(zip(given, mine, strict=True)))
     if not all(_same_range(a, b) for a, b in zip(written, asked, strict=True)):
         return False
     rest = [running[var].extent for var in running if var not in mine]
@@ -240,14 +239,6 @@ def _left(condition: Expr, domains: Mapping[Var, Range], given: Expr) -> Expr:
     return result
 
 
-def _bindings(block: Block, values: Sequence[Expr]) -> dict[Var, Expr]:
-    return {axis.var: value for axis, value in zip(block.iter_vars, values, strict=True)}
-
-
-def _substituted(region: Sequence[Range], values: Mapping[Var, Expr]) -> list[Range]:
-    return [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region]
-
-
 def _outer_domains(place: StmtSRef, inside: Mapping[Var, Range]) -> dict[Var, Range]:
     """The ranges of the loops around, `place` included."""
     result = {}
@@ -256,7 +247,7 @@ def _outer_domains(place: StmtSRef, inside: Mapping[Var, Range]) -> dict[Var, Ra
             break
         loop = sref.stmt
         if loop.loop_var not in inside:
-            result[loop.loop_var] = Range(loop.min, loop.extent)
+            result[loop.loop_var] = loop.domain
     return result
 
 

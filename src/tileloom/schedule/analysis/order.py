@@ -21,7 +21,6 @@ from ...expr import (
     Expr,
     IntImm,
     Mul,
-    Range,
     Sub,
     Var,
     as_expr,
@@ -67,7 +66,7 @@ def _is_injective(
 ) -> bool:
     if _plainly_injective(values, loops):
         return True
-    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    domains = {loop.loop_var: loop.domain for loop in loops}
     known = where_running(domains.values())
     if detect_iter_map(values, domains, predicate, "bijective", known):
         return True
@@ -82,7 +81,7 @@ def _is_injective_as_a_number(realize: BlockRealize, loops: Sequence[For]) -> bo
 
     Digits of a loop that was fused and split elsewhere are no affine map; their number is one.
     """
-    analyzer = Analyzer({loop.loop_var: Range(loop.min, loop.extent) for loop in loops})
+    analyzer = Analyzer({loop.loop_var: loop.domain for loop in loops})
     number: Expr | None = None
     count = 1
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
@@ -199,7 +198,7 @@ def start_fault(realize: BlockRealize, loops: Sequence[For]) -> str | None:
 
 def _late_start(realize: BlockRealize, loops: Sequence[For]) -> str | None:
     """Which value is not least in the first iteration of loops that only reduce; None if none."""
-    known = Analyzer({loop.loop_var: Range(loop.min, loop.extent) for loop in loops})
+    known = Analyzer({loop.loop_var: loop.domain for loop in loops})
     first: dict[Var, Expr] = {v.loop_var: v.min.astype(v.loop_var.dtype) for v in loops}
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if axis.iter_type != REDUCE or free_vars(value).isdisjoint(first):

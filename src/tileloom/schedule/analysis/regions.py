@@ -20,6 +20,7 @@ from ...expr import (
 from ...tir import (
     THREAD_BINDING,
     Block,
+    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -168,7 +169,7 @@ def path_domains(
             and binding is not None
             and shared_over(storage_scope, binding.thread_tag)
         ):
-            found.append((stmt.loop_var, Range(stmt.min, stmt.extent)))
+            found.append((stmt.loop_var, stmt.domain))
     return dict(reversed(found))
 
 
@@ -219,6 +220,16 @@ def _holds_somewhere(
 def _is_bounded(analyzer: Analyzer, var: Var) -> bool:
     """Whether something is known of how large a variable can be."""
     return analyzer.const_int_bound(var).max_value < 1 << (var.dtype.bits - 2)
+
+
+def ranges_at(realize: BlockRealize, ranges: Iterable[Range]) -> list[Range]:
+    """Ranges of a region that a block declares, in terms of the loops around the block."""
+    return substituted(ranges, realize.bindings)
+
+
+def substituted(ranges: Iterable[Range], values: Mapping[Var, Expr]) -> list[Range]:
+    """Ranges with variables replaced."""
+    return [Range(substitute(p.min, values), substitute(p.extent, values)) for p in ranges]
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

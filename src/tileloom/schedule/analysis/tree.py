@@ -56,9 +56,7 @@ def loops_in_sight(sref: StmtSRef) -> list[StmtSRef]:
 
 def domains_above(sref: StmtSRef) -> dict[Var, Range]:
     """The ranges of the loops around a loop or block, up to its scope."""
-    return {
-        outer.loop.loop_var: Range(outer.loop.min, outer.loop.extent) for outer in loops_above(sref)
-    }
+    return {outer.loop.loop_var: outer.loop.domain for outer in loops_above(sref)}
 
 
 @memoised

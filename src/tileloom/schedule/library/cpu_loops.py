@@ -81,7 +81,7 @@ def _vector_length(sch: Schedule, block: BlockRV, loop: LoopRV, lanes: int) -> i
     if not size or sch.get(loop).kind != "serial" or not is_spatial(sch, loop):
         return 1
     realize = sch.state.realize(sch.get_sref(block))
-    values = dict(zip((a.var for a in realize.block.iter_vars), realize.iter_values, strict=True))
+    values = realize.bindings
     regions = (*realize.block.reads, *realize.block.writes)
     if not all(_contiguous(region, values, sch.get(loop).loop_var) for region in regions):
         return 1

@@ -96,7 +96,7 @@ def divide(
             hint="blockize what is inside of it",
         )
     loops = [*outside, *inside]
-    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    domains = {loop.loop_var: loop.domain for loop in loops}
     inner = [loop.loop_var for loop in inside]
     found = subspace_divide(realize.iter_values, domains, inner, realize.predicate)
     if found:
@@ -193,7 +193,7 @@ class LoopBinder:
     """
 
     def __init__(self, loops: Sequence[For]) -> None:
-        self.known = Analyzer({loop.loop_var: Range(loop.min, loop.extent) for loop in loops})
+        self.known = Analyzer({loop.loop_var: loop.domain for loop in loops})
         self.outer: list[IterVar] = []
         self.values: list[Expr] = []
 
@@ -274,7 +274,7 @@ class Renamed(StmtRewriter):
 
 def loop_axes(loops: Sequence[For]) -> list[IterVar]:
     """Loops as variables, for regions of blocks that use them directly."""
-    return [IterVar(Range(loop.min, loop.extent), loop.loop_var, SPATIAL) for loop in loops]
+    return [IterVar(loop.domain, loop.loop_var, SPATIAL) for loop in loops]
 
 
 def relaxed(regions: Sequence[BufferRegion], inner: Sequence[IterVar]) -> tuple[BufferRegion, ...]:

@@ -18,13 +18,12 @@ from ...expr import (
     const,
     free_vars,
     post_order,
-    substitute,
 )
 from ...tir import BlockRealize, BufferLoad, BufferRegion
 from ..analysis.affine import linear_form, where_running
 from ..analysis.blocks import reduction_loops
 from ..analysis.cover import left_inside, quickly_covered
-from ..analysis.regions import Box, conjuncts, lower_bound, upper_bound
+from ..analysis.regions import Box, conjuncts, lower_bound, ranges_at, upper_bound
 from ..analysis.tree import domains_above, is_one
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -141,9 +140,7 @@ def _made_under(
     Conditions that leave out nothing but what is beyond the buffer are left out themselves, and so
     are those on loops that do not place but run, or reduce: what they leave out, others make.
     """
-    axes = realize.block.iter_vars
-    values = {axis.var: value for axis, value in zip(axes, realize.iter_values, strict=True)}
-    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
+    parts = ranges_at(realize, region.region)
     placing = frozenset[Var]().union(*(free_vars(part.min) for part in parts))
     condition, known = TRUE, set(conjuncts(given))
     for part in conjuncts(realize.predicate):

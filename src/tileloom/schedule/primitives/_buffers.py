@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from ...expr import Analyzer, Expr, IntImm, Var, const, rewrite
-from ...tir import (
-    Block,
-    Buffer,
-    BufferLoad,
-    BufferRewriter,
-)
+from ...tir import Block, Buffer, BufferLoad, BufferRewriter
 from ..errors import ScheduleError, refuse
 from ..sref import StmtSRef
 

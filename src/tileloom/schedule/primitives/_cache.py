@@ -22,7 +22,6 @@ from ...expr import (
     free_vars,
     post_order,
     rewrite,
-    substitute,
 )
 from ...tir import (
     Block,
@@ -40,7 +39,7 @@ from ...tir import (
     make_buffer,
     stmt_children,
 )
-from ..analysis.regions import Box, lower_bound, path_domains, sure_writes
+from ..analysis.regions import Box, lower_bound, path_domains, ranges_at, sure_writes
 from ..analysis.scope import accessed_buffers, block_scope, producers
 from ..analysis.tree import (
     child_blocks,
@@ -113,9 +112,8 @@ def written_region(
         given: a condition that holds in that iteration.
     """
     realize = state.realize(block)
-    values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
     inside, outer = path_domains(block, place), domains_around(place)
-    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
+    parts = ranges_at(realize, region.region)
     analyzer = Analyzer() if is_one(realize.predicate) else Analyzer(outer)
     box: Box | None = None
     if not is_one(realize.predicate):
@@ -265,7 +263,7 @@ def domains_around(place: StmtSRef) -> dict[Var, Range]:
     found: dict[Var, Range] = {}
     for sref in [place, *place.ancestors()]:
         if sref.is_loop:
-            found[sref.loop.loop_var] = Range(sref.loop.min, sref.loop.extent)
+            found[sref.loop.loop_var] = sref.loop.domain
         else:
             found.update((axis.var, axis.domain) for axis in sref.block.iter_vars)
     return found

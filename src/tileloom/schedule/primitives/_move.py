@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...expr import (
-    GE,
-    LT,
-    Add,
-    Analyzer,
-    And,
-    Expr,
-    IntSet,
-    Range,
-    Var,
-    binary,
-    const,
-    free_vars,
-    substitute,
-)
+from ...expr import GE, LT, Add, Analyzer, And, Expr, IntSet, Range, Var, binary, const, free_vars
 from ...tir import (
     Block,
     BlockRealize,
@@ -37,7 +23,14 @@ from ..analysis.blocks import (
     reduction_loops,
 )
 from ..analysis.cover import check_stage_pipeline, region_cover_fault
-from ..analysis.regions import conjuncts, path_domains, storage_rank, sure_writes, united_by_buffer
+from ..analysis.regions import (
+    conjuncts,
+    path_domains,
+    ranges_at,
+    storage_rank,
+    sure_writes,
+    united_by_buffer,
+)
 from ..analysis.scope import accessed_buffers, consumers, producers
 from ..analysis.tree import (
     child_realizes,
@@ -87,7 +80,7 @@ def plan_move(
     if not forward:
         check_reads_declared(state, block)
     check_runs_all(state, block)
-    outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
+    outer = {s.loop.loop_var: s.loop.domain for s in [*loops_above(loop), loop]}
     analyzer = where_running(outer.values())
     for var, around in outer.items():
         analyzer.bind(var, around)
@@ -334,13 +327,12 @@ def _accessed(
     domains = path_domains(other, loop, buffer.scope if shared else None)
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
     boxes: list[Box] = []
-    values = dict(zip((a.var for a in stmt.iter_vars), state.realize(other).iter_values))
     for region in regions:
         made = None if reads else made_whole(state, other, region, domains, fixed)
-        parts = [
-            Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
-        ]
-        boxes.append(accessed_box(parts, domains, _TRUE, fixed) if made is None else made)
+        if made is None:
+            parts = ranges_at(state.realize(other), region.region)
+            made = accessed_box(parts, domains, _TRUE, fixed)
+        boxes.append(made)
     return boxes
 
 

@@ -142,7 +142,7 @@ class Consumer:
     def check_all_reached(self) -> None:
         """Refuse where instances that take nothing, as those of a padding's rim, would be lost."""
         block = self.block
-        before = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
+        before = {s.loop.loop_var: s.loop.domain for s in loops_above(block)}
         old, new = Analyzer(before), Analyzer(self.domains())
         was_values = self.state.realize(block).iter_values
         values = zip(was_values, self.realize.iter_values, strict=True)

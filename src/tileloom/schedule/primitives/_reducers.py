@@ -25,16 +25,7 @@ from ...expr import (
 from ...expr.combiners import Combine, match_combination, moments, online_softmax, recognise
 from ...expr.combiners import Values as Pair
 from ...expr.nodes import EQ, GE, GT, LE, LT, And, FloatImm, Or
-from ...tir import (
-    Block,
-    Buffer,
-    BufferLoad,
-    BufferStore,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, SeqStmt, Stmt, seq
 from ..errors import refuse
 
 

@@ -191,7 +191,7 @@ def _stage(
 ) -> Stmt:
     """The copy, in loops of its own like those around the block."""
     realize = state.realize(block)
-    value_of = dict(zip((a.var for a in block.block.iter_vars), realize.iter_values))
+    value_of = realize.bindings
     used = frozenset[Var]().union(*(free_vars(value_of[axis.var]) for axis in kept))
     inside = _loops_inside(block, place)
     loops = [loop for loop in inside if loop.loop_var in used]

@@ -147,7 +147,7 @@ class Match:
         same = same and self.same_index(ours.min, theirs.min)
         same = same and self.same_index(ours.extent, theirs.extent)
         self._need(same, ours, theirs)
-        self._bind(ours.loop_var, theirs.loop_var, Range(ours.min, ours.extent))
+        self._bind(ours.loop_var, theirs.loop_var, ours.domain)
         self.stmt(ours.body, theirs.body)
 
     def _bind(self, ours: Var, theirs: Var, domain: Range) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from ...expr import Range, substitute
-from ...tir import BufferRegion, Stmt
+from ...tir import Stmt
 from ..analysis.cover import check_region_cover
-from ..analysis.regions import check_declared
+from ..analysis.regions import check_declared, ranges_at
 from ..analysis.scope import accessed_buffers, producers
 from ..analysis.tree import child_blocks, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, ReadIndex, primitive
-from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._cache import (
     Location,
-    Region,
     UseInstead,
     cache_buffer,
     check_parts_whole,
@@ -82,21 +79,13 @@ def cache_inplace(
     name = f"{buffer.name}_{storage_scope}"
     place = block.parent or scope
     outer = domains_around(place)
-    runs = state.realize(block).predicate
-    before, first = copy_stage(_outside(state, block, read), buffer, cache, name, None, outer, runs)
-    after, last = copy_stage(_outside(state, block, write), cache, buffer, name, None, outer, runs)
+    realize = state.realize(block)
+    runs = realize.predicate
+    inward, outward = (tuple(ranges_at(realize, part.region)) for part in (read, write))
+    before, first = copy_stage(inward, buffer, cache, name, None, outer, runs)
+    after, last = copy_stage(outward, cache, buffer, name, None, outer, runs)
     location = Location(place, index_in(place, block))
     stages: list[tuple[int, Stmt]] = [(0, before), (1, after)]
     rewriter = UseInstead(buffer, cache, writes=True)
     insert_cache(state, scope, location, stages, [block], rewriter, cache)
     return [state.sref(first), state.sref(last)]
-
-
-def _outside(state: ScheduleState, block: StmtSRef, region: BufferRegion) -> Region:
-    """A region in terms of the loops around the block."""
-    realize = state.realize(block)
-    values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
-    return tuple(
-        Range(substitute(part.min, values), substitute(part.extent, values))
-        for part in region.region
-    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...expr import Analyzer, And, Expr, Range, binary, const, substitute
+from ...expr import Analyzer, And, Expr, binary, const
 from ...tir import Buffer, BufferRegion, For
 from ..analysis.cover import quickly_covered
 from ..analysis.order import rows_apart
-from ..analysis.regions import check_declared, conjuncts, lower_bound, path_domains
+from ..analysis.regions import check_declared, conjuncts, lower_bound, path_domains, ranges_at
 from ..analysis.scope import accessed_buffers, block_scope, consumers
 from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, lowest_common_ancestor, scope_root
@@ -110,17 +110,13 @@ def _access_the_same(
 ) -> bool:
     """Whether two blocks touch the same box in an iteration, which no other iteration touches."""
     around = [s.loop for s in [*loops_above(place), place] if not is_one(s.loop.extent)]
-    outer = {loop.loop_var: Range(loop.min, loop.extent) for loop in around}
+    outer = {loop.loop_var: loop.domain for loop in around}
     boxes = []
     for block, regions in ((reader, reader.block.reads), (writer, writer.block.writes)):
         region = region_of(regions, buffer)
         if region is None:
             return False
-        realize = state.realize(block)
-        values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
-        parts = [
-            Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
-        ]
+        parts = ranges_at(state.realize(block), region.region)
         boxes.append(accessed_box(parts, path_domains(block, place), const(True), outer))
     known = Analyzer(outer)
     ends = [pair for a, b in zip(*boxes, strict=True) for pair in zip(a, b, strict=True)]
@@ -139,8 +135,7 @@ def _check_all_written(
 ) -> None:
     """Refuse where the copy would put what was never written over what is seen outside."""
     realize = state.realize(block)
-    values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
-    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region]
+    parts = ranges_at(realize, written.region)
     inside = path_domains(block, place)
     whole, known = parts_make_whole(state, block, written.buffer), set(conjuncts(given))
     condition = TRUE
@@ -152,7 +147,7 @@ def _check_all_written(
     analyzer = Analyzer()
     for sref in [place, *place.ancestors()]:
         if isinstance(sref.stmt, For):
-            analyzer.bind(sref.loop.loop_var, Range(sref.loop.min, sref.loop.extent))
+            analyzer.bind(sref.loop.loop_var, sref.loop.domain)
     box = lower_bound(parts, inside, condition, analyzer)
     if whole and covers(box, region, analyzer):
         return

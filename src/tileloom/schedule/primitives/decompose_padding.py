@@ -149,11 +149,12 @@ def _padding(realize: BlockRealize, loops: Sequence[For], at: StmtSRef) -> Paddi
         raise _no_padding(at, f"outside it stores {value}, which is no constant")
     if not is_pure(inside):
         raise _no_padding(at, f"what it stores inside has effects: {inside}")
-    values = {a.var: v for a, v in zip(block.iter_vars, realize.iter_values, strict=True)}
-    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    domains = {loop.loop_var: loop.domain for loop in loops}
     known = Analyzer(domains)
     whole = _TRUE
-    for part in _conditions(binary(And, substitute(condition, values), realize.predicate)):
+    for part in _conditions(
+        binary(And, substitute(condition, realize.bindings), realize.predicate)
+    ):
         part = known.simplify(part)
         if not is_one(part):
             whole = part if is_one(whole) else binary(And, whole, part)
@@ -247,7 +248,7 @@ def _fill(realize: BlockRealize, padding: Padding, loops: Sequence[For]) -> tupl
 def _copy(realize: BlockRealize, padding: Padding, loops: Sequence[For]) -> tuple[Stmt, Block]:
     """The block over what is inside; loops that are iteration variables get shorter."""
     block = realize.block
-    ranges = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    ranges = {loop.loop_var: loop.domain for loop in loops}
     known = Analyzer()
     shorter: set[Var] = set()
     of_loops: dict[Var, Expr] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ...expr import (
     REDUCE,
     SPATIAL,
@@ -11,24 +9,16 @@ from ...expr import (
     And,
     Expr,
     IterVar,
-    Range,
     Var,
     binary,
     const,
     free_vars,
     substitute,
 )
-from ...tir import (
-    Block,
-    BlockRealize,
-    BufferRegion,
-    For,
-    Stmt,
-    seq,
-    substitute_stmt,
-)
+from ...tir import Block, BlockRealize, BufferRegion, For, Stmt, seq, substitute_stmt
 from ..analysis.blocks import check_reduction, loaded_points
 from ..analysis.order import repetition_fault
+from ..analysis.regions import substituted
 from ..analysis.scope import accessed_buffers
 from ..analysis.tree import (
     child_realizes,
@@ -135,7 +125,7 @@ def _check_runs(block: StmtSRef, loop: StmtSRef) -> None:
                 at=[loop, inner],
                 hint="decompose before blocks are moved",
             )
-        known.bind(inner.loop.loop_var, Range(inner.loop.min, extent))
+        known.bind(inner.loop.loop_var, inner.loop.domain)
         variables.add(inner.loop.loop_var)
 
 
@@ -172,19 +162,12 @@ def _init_realize(realize: BlockRealize) -> BlockRealize:
     start = Block(
         tuple(axes),
         loaded_points(body),
-        tuple(_region(region, renamed) for region in block.writes),
+        tuple(BufferRegion(r.buffer, tuple(substituted(r.region, renamed))) for r in block.writes),
         f"{block.name_hint}_init",
         body,
         annotations=dict(block.annotations),
     )
     return BlockRealize(tuple(values), realize.predicate, start)
-
-
-def _region(region: BufferRegion, renamed: Mapping[Var, Expr]) -> BufferRegion:
-    parts = (
-        Range(substitute(r.min, renamed), substitute(r.extent, renamed)) for r in region.region
-    )
-    return BufferRegion(region.buffer, tuple(parts))
 
 
 def _loops_around(init: BlockRealize, realize: BlockRealize, inside: list[StmtSRef]) -> Stmt:

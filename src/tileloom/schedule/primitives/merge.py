@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE, Analyzer, Expr, Range, Var, const, free_vars, substitute
+from ...expr import REDUCE, Analyzer, Expr, Var, const, free_vars, substitute
 from ...tir import Block, Buffer, For, Stmt, seq
 from ..analysis.cover import region_cover_fault, stage_pipeline_fault
 from ..analysis.order import rows_apart
-from ..analysis.regions import path_domains
+from ..analysis.regions import path_domains, ranges_at
 from ..analysis.scope import accessed_buffers
 from ..analysis.tree import (
     child_blocks,
@@ -211,7 +211,7 @@ def _check_overwrites(state: ScheduleState, nest: list[StmtSRef], later: list[St
                     continue
                 mine = _starts(state, first, nest, buffer)
                 theirs = _starts(state, second, later, buffer)
-                known = Analyzer({s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in later})
+                known = Analyzer({s.loop.loop_var: s.loop.domain for s in later})
                 if mine is None or theirs is None or not _same(known, mine, theirs, nest, later):
                     raise refuse(
                         f"{name_of(second)} overwrites elements of {buffer.name!r} that "
@@ -240,17 +240,15 @@ def _starts(
 ) -> list[Expr] | None:
     """The ends of what a block touches in an iteration, if no other iteration touches that."""
     realize = state.realize(block)
-    values = dict(zip((a.var for a in realize.block.iter_vars), realize.iter_values, strict=True))
-    merged = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in nest}
+    merged = {s.loop.loop_var: s.loop.domain for s in nest}
     regions = [r for r in (*block.block.writes, *block.block.reads) if r.buffer is buffer]
     if not regions:
         return None
-    boxes = []
-    for region in regions:
-        parts = [
-            Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
-        ]
-        boxes.append(accessed_box(parts, path_domains(block, nest[-1]), const(True), merged))
+    inside = path_domains(block, nest[-1])
+    boxes = [
+        accessed_box(ranges_at(realize, region.region), inside, const(True), merged)
+        for region in regions
+    ]
     box = hull_of(Analyzer(merged), boxes)
     loops = [s.loop for s in nest if not is_one(s.loop.extent)]
     ends = [end for interval in box for end in interval]

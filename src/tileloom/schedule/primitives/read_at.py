@@ -19,7 +19,6 @@ from ...expr import (
     const,
     free_vars,
     post_order,
-    substitute,
 )
 from ...tir import (
     Block,
@@ -37,7 +36,9 @@ from ..analysis.regions import (
     check_declared,
     lower_bound,
     path_domains,
+    ranges_at,
     storage_rank,
+    substituted,
     sure_writes,
 )
 from ..analysis.scope import accessed_buffers, block_scope
@@ -151,11 +152,7 @@ def _copy_at(
     uses = _uses(state, loop, buffer)
     start, end, position = _span(loop, block, uses, buffer, is_read)
     cache = cache_buffer(buffer, storage_scope)
-    outer = {
-        s.loop.loop_var: Range(s.loop.min, s.loop.extent)
-        for s in [loop, *loop.ancestors()]
-        if s.is_loop
-    }
+    outer = {s.loop.loop_var: s.loop.domain for s in [loop, *loop.ancestors()] if s.is_loop}
     users = [use.block for use in uses if start <= use.index < end]
     chosen = [u.block for u in uses if (u.reads if is_read else u.writes)]
     domain = _domain(state, loop, chosen, buffer, storage_scope, outer, is_read)
@@ -234,11 +231,9 @@ def _box(
 ) -> tuple[list[Range], Expr]:
     """What a block touches, in terms of the loops around it, and when."""
     realize = state.realize(block)
-    values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
     region = region_of(block.block.reads if reads else block.block.writes, buffer)
     parts = BufferRegion.full(buffer).region if region is None else region.region
-    found = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in parts]
-    return found, realize.predicate
+    return ranges_at(realize, parts), realize.predicate
 
 
 def _domain(
@@ -387,9 +382,7 @@ def _copy_realize(
                     own = Var(f"v{len(axes)}", var.dtype)
                     axes[var] = IterVar(outer[var], own, SPATIAL)
     inside: dict[Var, Expr] = {var: axis.var for var, axis in axes.items()}
-    region = tuple(
-        Range(substitute(part.min, inside), substitute(part.extent, inside)) for part in domain
-    )
+    region = tuple(substituted(domain, inside))
     loops = [(Var(f"ax{i}"), part.extent) for i, part in enumerate(region)]
     indices = [
         var if is_zero(part.min) else binary(Add, part.min, var)

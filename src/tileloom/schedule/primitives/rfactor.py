@@ -13,7 +13,6 @@ from ...expr import (
     And,
     Expr,
     IterVar,
-    Range,
     Var,
     binary,
     const,
@@ -248,7 +247,7 @@ class _RFactor:
 
     def _iter_var(self, loop: For, kind: int) -> IterVar:
         var = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
-        return IterVar(Range(loop.min, loop.extent), var, kind)
+        return IterVar(loop.domain, var, kind)
 
     def _partial_block(
         self, buffers: list[Buffer], axes: list[IterVar], at: Var, renamed: Mapping[Var, Expr]
@@ -323,7 +322,7 @@ class _RFactor:
         ranges = {outer.loop.loop_var: outer.loop for outer in self.loops}
         gone = (self._loops_of(REDUCE) - {self.loop.loop.loop_var}) & ranges.keys()
         first = {var: ranges[var].min for var in gone}
-        known = Analyzer({v: Range(loop.min, loop.extent) for v, loop in ranges.items()})
+        known = Analyzer({v: loop.domain for v, loop in ranges.items()})
         predicate = const(True)
         for part in conjuncts(self.realize.predicate):
             start = substitute(part, first)

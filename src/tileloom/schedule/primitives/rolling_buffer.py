@@ -41,7 +41,7 @@ from ...tir import (
     infer_block_access,
 )
 from ..analysis.blocks import check_not_output
-from ..analysis.regions import path_domains
+from ..analysis.regions import path_domains, ranges_at
 from ..analysis.scope import DepKind, consumers, scope_of
 from ..analysis.tree import is_one, loops_above, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
@@ -140,10 +140,7 @@ def _check_dependences(state: ScheduleState, block: StmtSRef) -> None:
 
 def _tile(state: ScheduleState, block: StmtSRef, region: BufferRegion, place: StmtSRef) -> Region:
     """What the block writes in one iteration of a loop, conditions aside."""
-    values = dict(
-        zip((axis.var for axis in block.block.iter_vars), state.realize(block).iter_values)
-    )
-    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
+    parts = ranges_at(state.realize(block), region.region)
     outer = domains_around(place)
     box = accessed_box(parts, path_domains(block, place), const(True), outer)
     analyzer = Analyzer()

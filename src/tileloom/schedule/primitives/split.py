@@ -83,7 +83,7 @@ def add_inner_domains(loop: For, domains: dict[Var, Range]) -> None:
     while stack:
         node = stack.pop()
         if isinstance(node, For):
-            domains[node.loop_var] = Range(node.min, node.extent)
+            domains[node.loop_var] = node.domain
             stack.append(node.body)
         elif not isinstance(node, BlockRealize):
             stack.extend(stmt_children(node))

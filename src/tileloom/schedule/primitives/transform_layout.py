@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...base.errors import UserError
-from ...expr import (
-    Analyzer,
-    Expr,
-    IndexMap,
-    PaddedInverse,
-    Range,
-    Var,
-    post_order,
-    rewrite,
-)
+from ...expr import Analyzer, Expr, IndexMap, PaddedInverse, Var, post_order, rewrite
 from ...expr.evaluate import round_to
 from ...tir import (
     Block,
@@ -297,7 +288,7 @@ class _Relayout(StmtRewriter):
         return rewrite(expr, self._rule) if changes else expr
 
     def visit_For(self, stmt: For) -> Stmt:
-        self.analyzer.bind(stmt.loop_var, Range(stmt.min, stmt.extent))
+        self.analyzer.bind(stmt.loop_var, stmt.domain)
         return super().visit_For(stmt)
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:

@@ -74,7 +74,7 @@ def _flat(indices: Sequence[Expr], sizes: Sequence[int]) -> Expr:
 
 def _splits(flat: Expr, loops: Sequence[For], predicate: Any) -> list[_Split] | None:
     """The splits of a place from the finest to the coarsest, if they leave no gap."""
-    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    domains = {loop.loop_var: loop.domain for loop in loops}
     found = detect_iter_map([_known(domains).simplify(flat)], domains, predicate, "none")
     if not found:
         return None
