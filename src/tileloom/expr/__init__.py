@@ -54,7 +54,7 @@ from .reduction import (
     Range,
     Reduce,
 )
-from .walk import free_vars, post_order, rewrite, substitute
+from .walk import free_vars, free_vars_of, post_order, rewrite, substitute
 
 if TYPE_CHECKING:
     from . import intrin
@@ -107,7 +107,7 @@ __all__ = [
     "Or", "PaddedInverse", "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle",
     "SizeVar", "StringImm", "Sub", "SubspaceDivision", "Var", "as_expr", "binary",
     "broadcast_to", "cast", "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op",
-    "free_vars", "get_op",
+    "free_vars", "free_vars_of", "get_op",
     "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
     "is_true", "iter_map_simplify", "logical_not", "match_lanes", "match_types", "modular_set",
     "normalize_iter_map_to_expr", "op_names", "order_key", "post_order", "promote", "register_op",

@@ -9,7 +9,7 @@ from .nodes import Expr, Let, Var
 from .reduction import Reduce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 def post_order(expr: Expr) -> Iterator[Expr]:
@@ -72,6 +72,11 @@ def free_vars(expr: Expr) -> frozenset[Var]:
             result -= {axis.var for axis in expr.axis}
     memo["free_vars"] = result
     return result
+
+
+def free_vars_of(exprs: Iterable[Expr]) -> frozenset[Var]:
+    """The variables of all of them."""
+    return frozenset().union(*map(free_vars, exprs))
 
 
 def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:

@@ -14,6 +14,7 @@ from ..expr import (
     Var,
     binary,
     free_vars,
+    free_vars_of,
     iter_map_simplify,
     substitute,
 )
@@ -116,7 +117,7 @@ def simplify_bindings(
         if not preserve_unit_iters:
             units = _unit_vars(values, domains)
             todo = [i for i, v in enumerate(values) if i in todo or free_vars(v) & units]
-        used = frozenset[Var]().union(*(free_vars(values[i]) for i in todo))
+        used = free_vars_of(values[i] for i in todo)
         domains = {var: domain for var, domain in domains.items() if var in used}
     else:
         todo = list(range(len(values)))
@@ -135,7 +136,7 @@ def simplify_bindings(
 
 
 def _unit_vars(values: Sequence[Expr], domains: Mapping[Var, Range]) -> frozenset[Var]:
-    used = frozenset[Var]().union(*map(free_vars, values)) if values else frozenset()
+    used = free_vars_of(values)
     return frozenset(var for var in used if var in domains and is_one(domains[var].extent))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..expr import IndexMap, Var, free_vars, substitute
+from ..expr import IndexMap, Var, free_vars, free_vars_of, substitute
 from ..tir import IRModule, PrimFunc
 
 
@@ -37,4 +37,4 @@ def _sizes(func: PrimFunc) -> set[Var]:
     """Parameters that are numbers, and what the shapes of buffers are made of."""
     numbers = {param for param in func.params if param not in func.buffer_map}
     shapes = [size for buffer in func.buffers for size in (*buffer.shape, *buffer.strides)]
-    return numbers.union(*(free_vars(size) for size in shapes))
+    return numbers | free_vars_of(shapes)

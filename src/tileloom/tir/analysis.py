@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..expr import Expr, IterVar, Var, free_vars, post_order
+from ..expr import SPATIAL, Expr, IterVar, Var, free_vars, post_order
 from .analysis_regions import access_regions, allocated_buffers, infer_block_access, union_regions
 from .nodes import (
     Allocate,
@@ -161,10 +161,7 @@ def _common(a: tuple[Stmt, ...], b: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 def _outside_reductions(stmt: BlockRealize, scopes: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The scopes above the outermost loop that a variable other than a spatial one runs with."""
-    carried: set[Var] = set()
-    for axis, value in zip(stmt.block.iter_vars, stmt.iter_values, strict=True):
-        if axis.iter_type != 0:
-            carried |= free_vars(value)
+    carried = stmt.loops_of(SPATIAL, others=True)
     for depth, scope in enumerate(scopes):
         if isinstance(scope, For) and scope.loop_var in carried:
             return scopes[:depth]

@@ -23,7 +23,7 @@ from ..base import DType, Span, dtype
 from ..base.errors import ShapeError
 from ..base.late import TYPE_CHECKING, load
 from ..base.record import Record, field
-from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
+from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const, free_vars_of
 from ..expr.interning import intern
 
 if TYPE_CHECKING:
@@ -281,6 +281,11 @@ class BlockRealize(Stmt):
     def bindings(self) -> dict[Var, Expr]:
         """The value of each iteration variable."""
         return dict(zip((axis.var for axis in self.block.iter_vars), self.iter_values, strict=True))
+
+    def loops_of(self, kind: int, others: bool = False) -> frozenset[Var]:
+        """The variables in the values of the iteration variables of a kind, or of all `others`."""
+        pairs = zip(self.block.iter_vars, self.iter_values, strict=True)
+        return free_vars_of(value for axis, value in pairs if (axis.iter_type == kind) != others)
 
 
 class BufferStore(Stmt):

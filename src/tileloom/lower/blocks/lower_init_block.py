@@ -17,6 +17,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    free_vars_of,
     post_order,
     substitute,
 )
@@ -116,7 +117,7 @@ class _LowerInit(StmtRewriter):
 
     def _when_empty(self, path: _Path, top: For) -> Stmt | None:
         """The init for a reduction that may have no iteration, which no `if` inside would see."""
-        carriers = _carriers(path) & (_own_vars(path) | self.outer)
+        carriers = path.realize.loops_of(REDUCE) & (_own_vars(path) | self.outer)
         if top.loop_var not in carriers or not carriers.isdisjoint(self.outer):
             return None
         sizes = [loop.extent for loop in path.loops if loop.loop_var in carriers]
@@ -134,13 +135,10 @@ class _LowerInit(StmtRewriter):
             return _init_nest(path, carriers, [empty])
         return None if free_vars(empty) & _own_vars(path) else _init_everywhere(path, empty)
 
-    def _reduction_vars(self, path: _Path) -> set[Var] | None:
+    def _reduction_vars(self, path: _Path) -> frozenset[Var] | None:
         """The variables that feed the reduction; None if they do more than that."""
-        in_reduce: set[Var] = set()
-        in_others: set[Var] = set()
         realize = path.realize
-        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            (in_reduce if axis.iter_type == REDUCE else in_others).update(free_vars(value))
+        in_reduce, in_others = realize.loops_of(REDUCE), realize.loops_of(REDUCE, others=True)
         bounds = [free_vars(bound) for loop in path.loops for bound in (loop.min, loop.extent)]
         parts = [free_vars(part) for part in conjuncts(realize.predicate)]
         mixed = any(
@@ -231,11 +229,6 @@ def _accessed(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
     return read, written
 
 
-def _carriers(path: _Path) -> set[Var]:
-    pairs = zip(path.realize.block.iter_vars, path.realize.iter_values, strict=True)
-    return set().union(*(free_vars(value) for axis, value in pairs if axis.iter_type == REDUCE))
-
-
 def _own_vars(path: _Path) -> set[Var]:
     return {loop.loop_var for loop in path.loops}
 
@@ -254,7 +247,7 @@ def _init_everywhere(path: _Path, condition: Expr) -> Stmt | None:
     return fresh_copy(nest, {})
 
 
-def _init_nest(path: _Path, reduced: set[Var], conditions: list[Expr]) -> Stmt | None:
+def _init_nest(path: _Path, reduced: frozenset[Var], conditions: list[Expr]) -> Stmt | None:
     """The init under the spatial loops, where the conditions hold."""
     block, realize = path.realize.block, path.realize
     if block.init is None or block.alloc_buffers or block.match_buffers:
@@ -266,7 +259,7 @@ def _init_nest(path: _Path, reduced: set[Var], conditions: list[Expr]) -> Stmt |
     ]
     # It runs where the first step of the reduction does.
     first = {loop.loop_var: loop.min for loop in path.loops if loop.loop_var in reduced}
-    placing = set[Var]().union(*(free_vars(value) for _, value in axes))
+    placing = free_vars_of(value for _, value in axes)
     parts = [
         substitute(part, first)
         for part in conjuncts(realize.predicate)

@@ -90,7 +90,7 @@ class _Lower(StmtRewriter):
         if found is None:
             return None
         loops, realize = found
-        around = [loop for loop in self.loops if loop.loop_var in _carriers(realize)]
+        around = [loop for loop in self.loops if loop.loop_var in realize.loops_of(REDUCE)]
         serial = next((loop for loop in around if not is_thread_loop(loop)), None)
         if serial is None:
             return _rewrite(around, loops, realize)
@@ -107,18 +107,6 @@ class _Lower(StmtRewriter):
         return result
 
 
-def _carriers(realize: BlockRealize) -> set[Var]:
-    return _variables(realize, reduction=True)
-
-
-def _variables(realize: BlockRealize, reduction: bool) -> set[Var]:
-    """The variables that a block's reduction variables stand for, or its others."""
-    pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
-    return set().union(
-        *(free_vars(value) for axis, value in pairs if (axis.iter_type == REDUCE) == reduction)
-    )
-
-
 def _thread_reduction(
     stmt: For | BlockRealize, around: Sequence[For]
 ) -> tuple[list[For], BlockRealize] | None:
@@ -131,7 +119,7 @@ def _thread_reduction(
         inner = inner.body
     if not isinstance(inner, BlockRealize) or inner.block.init is None:
         return None
-    carriers = _carriers(inner)
+    carriers = inner.loops_of(REDUCE)
     if loops and loops[0].loop_var not in carriers:
         return None  # what is around the loops of the reduction
     threads = [
@@ -147,7 +135,7 @@ def _thread_reduction(
             f" {other.loop_var.name!r} stands between those of the reduction and the block",
             hint="reorder the loops of the reduction innermost",
         )
-    spatial = _variables(inner, reduction=False)
+    spatial = inner.loops_of(REDUCE, others=True)
     both = [loop.loop_var.name for loop in (*threads, *loops) if loop.loop_var in spatial]
     if both:
         raise UserError(
@@ -259,7 +247,7 @@ def _number(loop: For) -> IterVar:
 def _write_back(
     whole: Sequence[Buffer], update: ThreadReduction, threads: Sequence[For], realize: BlockRealize
 ) -> Stmt:
-    block, carriers = realize.block, _carriers(realize)
+    block, carriers = realize.block, realize.loops_of(REDUCE)
     pairs = zip(block.iter_vars, realize.iter_values, strict=True)
     axes = [(axis, value) for axis, value in pairs if axis.iter_type != REDUCE]
     values: list[Expr] = [part[0] for part in whole]

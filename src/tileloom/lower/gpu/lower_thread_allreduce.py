@@ -6,18 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...base.errors import UserError, VerifyError
-from ...expr import (
-    EQ,
-    LT,
-    Call,
-    CommReducer,
-    Expr,
-    IntImm,
-    Var,
-    binary,
-    const,
-    free_vars,
-)
+from ...expr import EQ, LT, Call, CommReducer, Expr, IntImm, Var, binary, const, free_vars_of
 from ...tir import (
     AttrStmt,
     Buffer,
@@ -121,7 +110,7 @@ class _Lower(StmtRewriter):
             pairs = zip(values, combiner.identity, strict=True)
             choice = "tir.if_then_else"
             values = tuple(Call(v.dtype, choice, (condition, v, i)) for v, i in pairs)
-        group = self._group(set().union(*(free_vars(axis) for axis in axes)))
+        group = self._group(free_vars_of(axes))
         self._check(group, stmt)
         return _Emitter(combiner, group, self.loops > 0).emit(values, results)
 
@@ -140,7 +129,7 @@ class _Lower(StmtRewriter):
                     hint="put the condition on the values that are reduced",
                 )
 
-    def _group(self, reduced: set[Var]) -> _Group:
+    def _group(self, reduced: frozenset[Var]) -> _Group:
         count = groups = 1
         index: Expr = _ZERO
         group: Expr = _ZERO

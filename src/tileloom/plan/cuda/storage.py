@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from ...expr import REDUCE, Expr, IntImm, Range, Var, const, free_vars, substitute
+from ...expr import REDUCE, Expr, IntImm, Range, Var, const, substitute
 from ...schedule.analysis.tree import loops_above
 from ...schedule.integer_sets import Integers
 from ...schedule.schedule import Schedule
@@ -97,12 +97,7 @@ class _Reach:
         loops = [sref.loop for sref in loops_above(self.sch.get_sref(realize.block))]
         domains: dict[Var, Range] = {loop.loop_var: loop.domain for loop in loops}
         tags = {tag: var for tag, var, _ in self._bound(realize)}
-        axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
-        values, reduced = {}, set[Var]()
-        for axis, value in axes:
-            values[axis.var] = value
-            if axis.iter_type == REDUCE:
-                reduced |= free_vars(value)
+        values, reduced = realize.bindings, realize.loops_of(REDUCE)
         numbers: list[Expr] = []
         for tag in self._tags():
             var = tags.get(tag)

@@ -5,7 +5,7 @@ The functions `..._fault` answer with the condition that does not hold, in words
 
 from __future__ import annotations
 
-from ...expr import OPAQUE, REDUCE, SPATIAL, Var, free_vars
+from ...expr import OPAQUE, REDUCE, SPATIAL, free_vars
 from ...tir import (
     Block,
     BlockRealize,
@@ -201,12 +201,6 @@ def loop_iter_type(state: ScheduleState, loop: StmtSRef) -> int:
     return types.pop() if len(types) == 1 and types <= {SPATIAL, REDUCE} else OPAQUE
 
 
-def reduction_loops(realize: BlockRealize) -> frozenset[Var]:
-    """The variables that the values of a block's reduction variables use."""
-    pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
-    return frozenset[Var]().union(*(free_vars(v) for a, v in pairs if a.iter_type == REDUCE))
-
-
 def leaf_store(block: Block) -> BufferStore | None:
     """The store that is all of a block's body, if it is, and not one to a view."""
     if block.match_buffers or block.alloc_buffers:
@@ -230,5 +224,5 @@ __all__ = [
     "check_reduction", "check_trivial_binding", "complete_fault",
     "has_trivial_binding", "holds_blocks", "is_output", "is_zero",
     "leaf_store", "loaded_points", "loop_iter_type",
-    "reduction_fault", "reduction_loops",
+    "reduction_fault",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from ...expr import (
     as_expr,
     detect_iter_map,
     free_vars,
+    free_vars_of,
     substitute,
 )
 from ...expr.extents import limits_of_variables
@@ -44,7 +45,7 @@ def repetition_fault(
 ) -> str | None:
     """Why the inner loops may run an instance of a block twice while the outer stand; else None."""
     values = realize.iter_values
-    used = frozenset[Var]().union(*map(free_vars, values))
+    used = free_vars_of(values)
     long = [loop for loop in inside if not is_one(loop.extent)]
     for loop in long:
         if loop.loop_var not in used:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE, SPATIAL, Analyzer, Range, Var, free_vars
+from ...expr import REDUCE, SPATIAL, Analyzer, Range, Var, free_vars, free_vars_of
 from ...tir import (
     Block,
     Buffer,
@@ -106,13 +106,8 @@ def _same(known: Analyzer, a: BufferRegion, b: BufferRegion) -> bool:
 
 def _place_fault(block: Block) -> str | None:
     """Whether instances of several values of a data-parallel variable have one result."""
-    placing = frozenset[Var]().union(
-        *(
-            free_vars(part.min)
-            for region in _written(block, block.body).values()
-            for part in region.region
-        )
-    )
+    written = _written(block, block.body).values()
+    placing = free_vars_of(part.min for region in written for part in region.region)
     for axis in block.iter_vars:
         if axis.iter_type == SPATIAL and axis.var not in placing and not is_one(axis.domain.extent):
             return (

@@ -14,6 +14,7 @@ from ...expr import (
     Var,
     detect_iter_map,
     free_vars,
+    free_vars_of,
     post_order,
     substitute,
 )
@@ -100,8 +101,7 @@ def needed_reads(state: ScheduleState, block: Block) -> tuple[BufferRegion, ...]
 
 
 def _used(region: BufferRegion) -> frozenset[Var]:
-    parts = (free_vars(part.min) | free_vars(part.extent) for part in region.region)
-    return frozenset[Var]().union(*parts)
+    return free_vars_of(end for part in region.region for end in (part.min, part.extent))
 
 
 def _behind_views(block: Block, store: BufferStore) -> tuple[Buffer, Sequence[Expr]]:
@@ -248,7 +248,7 @@ def lower_bound(
     indices = [part.min for part in region]
     if not all(free_vars(part.extent).isdisjoint(domains) for part in region):
         return None
-    placing = frozenset[Var]().union(*map(free_vars, indices))
+    placing = free_vars_of(indices)
     if not is_one(predicate) and not _holds_somewhere(predicate, domains, placing, analyzer):
         return None
     found = detect_iter_map(indices, domains, predicate, "surjective", analyzer)

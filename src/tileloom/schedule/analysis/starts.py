@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...expr import REDUCE, Analyzer, Expr, Range, Var, const, free_vars, post_order, substitute
+from ...expr import REDUCE, Analyzer, Expr, Range, Var, const, post_order, substitute
 from ...tir import (
     Block,
     BlockRealize,
@@ -37,14 +37,7 @@ def check_starts(state: ScheduleState, block: StmtSRef, buffer: Buffer, what: st
         own = {outer.loop.loop_var for outer in loops_above(block)}
         outer = {s.loop.loop_var for s in block.ancestors() if s.is_loop} - own
         outer.update(a.var for s in block.ancestors() if s.is_block for a in s.block.iter_vars)
-        reduced = frozenset[Var]().union(
-            *(
-                free_vars(value)
-                for axis, value in zip(stmt.iter_vars, state.realize(block).iter_values)
-                if axis.iter_type == REDUCE
-            )
-        )
-        if reduced.isdisjoint(outer):
+        if state.realize(block).loops_of(REDUCE).isdisjoint(outer):
             return
         why = f"reduces along loops outside of the block {scope_root(block).block.name_hint!r}"
     raise refuse(

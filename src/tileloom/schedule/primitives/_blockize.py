@@ -23,6 +23,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    free_vars_of,
     is_index,
     post_order,
     subspace_divide,
@@ -322,7 +323,7 @@ def outer_init(init: Stmt, inner: BlockRealize, loops: Sequence[For], name: str)
             renamed[axis.var] = var
             axes.append(IterVar(axis.dom, var, SPATIAL))
             values.append(value)
-    needed = frozenset[Var]().union(*map(free_vars, values))
+    needed = free_vars_of(values)
     kept = [loop for loop in loops if loop.loop_var in needed]
     gone = {loop.loop_var for loop in loops} - needed
     start = Block(tuple(axes), loaded_points(init), inner.block.writes, name, init)

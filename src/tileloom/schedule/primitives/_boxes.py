@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...expr import (
+    REDUCE,
     Add,
     Analyzer,
     And,
@@ -17,11 +18,11 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    free_vars_of,
     post_order,
 )
 from ...tir import BlockRealize, BufferLoad, BufferRegion
 from ..analysis.affine import linear_form, where_running
-from ..analysis.blocks import reduction_loops
 from ..analysis.cover import left_inside, quickly_covered
 from ..analysis.regions import Box, conjuncts, lower_bound, ranges_at, upper_bound
 from ..analysis.tree import domains_above, is_one
@@ -141,13 +142,13 @@ def _made_under(
     are those on loops that do not place but run, or reduce: what they leave out, others make.
     """
     parts = ranges_at(realize, region.region)
-    placing = frozenset[Var]().union(*(free_vars(part.min) for part in parts))
+    placing = free_vars_of(part.min for part in parts)
     condition, known = TRUE, set(conjuncts(given))
     for part in conjuncts(realize.predicate):
         if part in known:
             continue
         used = free_vars(part)
-        if not used.isdisjoint(placing) or not used <= domains.keys() | reduction_loops(realize):
+        if not used.isdisjoint(placing) or not used <= domains.keys() | realize.loops_of(REDUCE):
             condition = binary(And, condition, part)
     if not is_one(condition):
         condition = left_inside(condition, parts, region.buffer, {**outer, **domains})

@@ -27,6 +27,7 @@ from ...expr import (
     const,
     detect_iter_map,
     free_vars,
+    free_vars_of,
     inverse_affine_iter_map,
     post_order,
     substitute,
@@ -124,7 +125,7 @@ class Inversion:
                 if isinstance(index, Var):
                     self._note(buffer, index, InstanceBounds(wanted, limit))
             return True
-        used: set[Var] = set().union(*map(free_vars, indices))
+        used = free_vars_of(indices)
         if not used <= self.found.keys():
             return False
         doms = {axis.var: axis.domain for axis in self.axes if axis.var in used}

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...expr import GE, LT, Add, Analyzer, And, Expr, IntSet, Range, Var, binary, const, free_vars
+from ...expr import (
+    GE,
+    LT,
+    REDUCE,
+    Add,
+    Analyzer,
+    And,
+    Expr,
+    IntSet,
+    Range,
+    Var,
+    binary,
+    const,
+    free_vars,
+)
 from ...tir import (
     Block,
     BlockRealize,
@@ -17,11 +31,7 @@ from ...tir import (
     undefined_vars,
 )
 from ..analysis.affine import where_running
-from ..analysis.blocks import (
-    check_complete_or_reduction,
-    check_not_output,
-    reduction_loops,
-)
+from ..analysis.blocks import check_complete_or_reduction, check_not_output
 from ..analysis.cover import check_stage_pipeline, region_cover_fault
 from ..analysis.regions import (
     conjuncts,
@@ -114,7 +124,7 @@ def _shares(
 
 def _is_partial(realize: BlockRealize) -> bool:
     """Whether a condition leaves out more than steps of a reduction."""
-    steps = reduction_loops(realize)
+    steps = realize.loops_of(REDUCE)
     return any(not free_vars(part) <= steps for part in conjuncts(realize.predicate))
 
 

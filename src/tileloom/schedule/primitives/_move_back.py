@@ -20,6 +20,7 @@ from ...expr import (
     const,
     detect_iter_map,
     free_vars,
+    free_vars_of,
     is_pure_op,
     is_true,
     post_order,
@@ -357,11 +358,6 @@ def _may_reduce(loop: For) -> bool:
 def _is_modulo(expr: Expr) -> bool:
     """A digit, which leaves open what is above it."""
     return isinstance(expr, (FloorMod, Mod))
-
-
-def free_vars_of(values: Sequence[Expr]) -> frozenset[Var]:
-    """The variables of all of them."""
-    return frozenset[Var]().union(*map(free_vars, values))
 
 
 def _repeat_fault(block: StmtSRef, unfinished: set[Buffer]) -> str | None:

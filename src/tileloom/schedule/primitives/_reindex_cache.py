@@ -17,6 +17,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    free_vars_of,
     post_order,
     substitute,
 )
@@ -143,8 +144,7 @@ def _mapped(block: StmtSRef, index_map: IndexMap) -> tuple[list[Expr], list[Expr
 
 def _kept_axes(block: StmtSRef, old: Sequence[Expr], new: Sequence[Expr]) -> list[IterVar]:
     """The iteration variables of the access, which must be those of the new indices."""
-    before = frozenset[Var]().union(*map(free_vars, old)) if old else frozenset()
-    after = frozenset[Var]().union(*map(free_vars, new)) if new else frozenset()
+    before, after = free_vars_of(old), free_vars_of(new)
     for axis in block.block.iter_vars:
         if (axis.var in before) != (axis.var in after):
             here, there = ("buffer", "cache") if axis.var in before else ("cache", "buffer")
@@ -192,7 +192,7 @@ def _stage(
     """The copy, in loops of its own like those around the block."""
     realize = state.realize(block)
     value_of = realize.bindings
-    used = frozenset[Var]().union(*(free_vars(value_of[axis.var]) for axis in kept))
+    used = free_vars_of(value_of[axis.var] for axis in kept)
     inside = _loops_inside(block, place)
     loops = [loop for loop in inside if loop.loop_var in used]
     values: dict[Var, Expr] = {

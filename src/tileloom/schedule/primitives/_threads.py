@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ...expr import REDUCE, SPATIAL, IntImm, IterVar, Var, free_vars
+from ...expr import REDUCE, SPATIAL, IntImm, IterVar, free_vars, free_vars_of
 from ...tir import (
     PARALLEL,
     SERIAL,
@@ -163,7 +163,7 @@ def shared_instances(
     If not `whole`, only that is asked whether the block uses the loop.
     """
     realize = state.realize(block)
-    used = frozenset[Var]().union(*map(free_vars, realize.iter_values))
+    used = free_vars_of(realize.iter_values)
     if loop.loop.loop_var not in used:
         hidden = block.block.iter_vars or loop.loop.loop_var not in undefined_vars(block.block)
         return f"{name_of(loop)} only repeats {name_of(block)}" if hidden else None

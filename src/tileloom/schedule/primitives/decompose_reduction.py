@@ -13,6 +13,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    free_vars_of,
     substitute,
 )
 from ...tir import Block, BlockRealize, BufferRegion, For, Stmt, seq, substitute_stmt
@@ -78,11 +79,7 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
 
 
 def _check_no_reduction_outside(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
-    realize = state.realize(block)
-    reduced: set[Var] = set()
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if axis.iter_type == REDUCE:
-            reduced |= free_vars(value)
+    reduced = state.realize(block).loops_of(REDUCE)
     for outer in loops_in_sight(block):
         if outer is loop:
             return
@@ -172,7 +169,7 @@ def _init_realize(realize: BlockRealize) -> BlockRealize:
 
 def _loops_around(init: BlockRealize, realize: BlockRealize, inside: list[StmtSRef]) -> Stmt:
     """Copies of the loops that the new block's variables need; the others are left out."""
-    needed = set().union(*(free_vars(value) for value in init.iter_values))
+    needed = free_vars_of(init.iter_values)
     kept = [outer.loop for outer in inside if outer.loop.loop_var in needed]
     gone = {outer.loop.loop_var for outer in inside} - needed
     renamed: dict[Var, Expr] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...expr import REDUCE, Expr, IntImm, Range, Var, const, free_vars
+from ...expr import REDUCE, Expr, IntImm, Range, Var, const
 from ...tir import (
     Block,
     BlockRealize,
@@ -148,15 +148,11 @@ def _check_reductions(state: ScheduleState, loop: StmtSRef) -> None:
     """A reduction starts in the first piece, so the loop must begin where the reduction does."""
     var = loop.loop.loop_var
     for sref in blocks_in_sight(state, loop):
-        realize = state.realize(sref)
-        if sref.block.init is None:
+        if sref.block.init is None or var not in state.realize(sref).loops_of(REDUCE):
             continue
-        pairs = list(zip(sref.block.iter_vars, realize.iter_values, strict=True))
-        reduces = any(a.iter_type == REDUCE and var in free_vars(v) for a, v in pairs)
-        if reduces:
-            check_statements(state, sref)
+        check_statements(state, sref)
         known = sref in child_blocks(state, loop) and affine_binding(state, sref)
-        if reduces and not (known and loop_iter_type(state, loop) == REDUCE):
+        if not (known and loop_iter_type(state, loop) == REDUCE):
             raise refuse(
                 f"{name_of(loop)} does more than reduce in {name_of(sref)}, so it is not known "
                 "which piece starts its results",
@@ -199,12 +195,7 @@ class _Piece(Renewed):
 
     def _reduces(self, stmt: BlockRealize) -> bool:
         """Whether the loop reduces into results that the first piece has started."""
-        if stmt.block.init is None:
-            return False
-        return any(
-            axis.iter_type == REDUCE and self.old.loop_var in free_vars(value)
-            for axis, value in zip(stmt.block.iter_vars, stmt.iter_values, strict=True)
-        )
+        return stmt.block.init is not None and self.old.loop_var in stmt.loops_of(REDUCE)
 
     def _narrowed(self, block: Block, i: int) -> Block:
         """The block over the piece alone; if it stores one element, it declares what all of its

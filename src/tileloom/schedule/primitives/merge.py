@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE, Analyzer, Expr, Var, const, free_vars, substitute
+from ...expr import REDUCE, Analyzer, Expr, Var, const, substitute
 from ...tir import Block, Buffer, For, Stmt, seq
 from ..analysis.cover import region_cover_fault, stage_pipeline_fault
 from ..analysis.order import rows_apart
@@ -165,12 +165,9 @@ def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> 
     for nest in nests:
         merged = {outer.loop.loop_var for outer in nest}
         for block in child_blocks(state, nest[-1]):
-            realize = state.realize(block)
-            pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
-            reduced = [v for axis, v in pairs if axis.iter_type == REDUCE]
-            if not any(free_vars(value) & merged for value in reduced):
+            if state.realize(block).loops_of(REDUCE).isdisjoint(merged):
                 continue
-            made = _made_from(state, realize.block, [b for n in nests for b in _blocks(state, n)])
+            made = _made_from(state, block.block, [b for n in nests for b in _blocks(state, n)])
             for other in nests:
                 for reader in [] if other is nest else child_blocks(state, other[-1]):
                     if made & accessed_buffers(state, reader.block)[0].keys():

@@ -19,6 +19,7 @@ from ...expr import (
     Var,
     const,
     free_vars,
+    free_vars_of,
     post_order,
     substitute,
 )
@@ -103,7 +104,7 @@ def reindex(
     top = _check_chain(block, scope)
     indices = _simplified(stmt, _only_access(block, buffer))
     _check_use(state, block, buffer, indices, writes)
-    used = frozenset[Var]().union(*map(free_vars, indices)) if indices else frozenset()
+    used = free_vars_of(indices)
     covered = [axis for axis in stmt.iter_vars if axis.var in used]
     cache = make_buffer(
         [axis.domain.min + axis.domain.extent for axis in covered],

@@ -111,7 +111,7 @@ class _RFactor:
                 at=[self.loop],
                 fast="The input loop is required to be serial",
             )
-        spatial, reduced = self._loops_of(SPATIAL), self._loops_of(REDUCE)
+        spatial, reduced = self.realize.loops_of(SPATIAL), self.realize.loops_of(REDUCE)
         if node.loop_var in spatial:
             raise refuse(
                 f"{name_of(self.loop)} places results, it does not reduce",
@@ -135,7 +135,7 @@ class _RFactor:
             )
         self._check_siblings(reduced)
 
-    def _check_siblings(self, reduced: set[Var]) -> None:
+    def _check_siblings(self, reduced: frozenset[Var]) -> None:
         """The partial results go before all loops: nothing in the loops may come before them."""
         inside: list[Stmt] = [*(outer.loop for outer in self.loops[1:]), self.realize]
         reducing: StmtSRef | None = None
@@ -157,20 +157,12 @@ class _RFactor:
                     at=[self.block, reducing],
                 )
 
-    def _loops_of(self, kind: int) -> set[Var]:
-        found: set[Var] = set()
-        pairs = zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True)
-        for axis, value in pairs:
-            if axis.iter_type == kind:
-                found |= free_vars(value)
-        return found
-
     def run(self) -> StmtSRef:
         buffers = [self._buffer(store.buffer) for store in self.reduction.stores]
         partial = self._partial(buffers)
         final = self._final(buffers)
         top = self.loops[0]
-        skipped = self._loops_of(REDUCE) - {self.loop.loop.loop_var}
+        skipped = self.realize.loops_of(REDUCE) - {self.loop.loop.loop_var}
         back = _rebuild(self.loops, self.realize, final, skipped)
         new_top = seq(partial, back)
         scope = self.scope.block
@@ -320,7 +312,7 @@ class _RFactor:
     def _without_inner_loops(self) -> Expr:
         """Whether a partial result exists: whether the first of the iterations it reduces runs."""
         ranges = {outer.loop.loop_var: outer.loop for outer in self.loops}
-        gone = (self._loops_of(REDUCE) - {self.loop.loop.loop_var}) & ranges.keys()
+        gone = (self.realize.loops_of(REDUCE) - {self.loop.loop.loop_var}) & ranges.keys()
         first = {var: ranges[var].min for var in gone}
         known = Analyzer({v: loop.domain for v, loop in ranges.items()})
         predicate = const(True)
@@ -356,7 +348,7 @@ def _only_block(state: ScheduleState, loop: StmtSRef) -> StmtSRef:
     return blocks[0]
 
 
-def _rebuild(loops: list[StmtSRef], old: Stmt, inner: Stmt, skipped: set[Var]) -> Stmt:
+def _rebuild(loops: list[StmtSRef], old: Stmt, inner: Stmt, skipped: frozenset[Var]) -> Stmt:
     """The loops around the block again, without those that only reduced."""
     stmt = inner
     for outer in reversed(loops):

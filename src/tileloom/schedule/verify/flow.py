@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...base.cached import cached_property
-from ...expr import Var, free_vars
+from ...expr import free_vars_of
 from ..integer_sets import TooHardError
 from .model import BODY, INIT, Access, LoopDim, Memory, Model
 
@@ -103,10 +103,7 @@ def reducing_lanes(access: Access) -> tuple[LoopDim, ...]:
     """The threads over which a block reduces together."""
     if access.place is None:
         return ()
-    reduced: set[Var] = set()
-    for _, reduces, _, value in access.place.axes():
-        if reduces:
-            reduced |= free_vars(value)
+    reduced = free_vars_of(value for _, reduces, _, value in access.place.axes() if reduces)
     return tuple(dim for dim in access.dims if dim.is_lane and dim.var in reduced)
 
 

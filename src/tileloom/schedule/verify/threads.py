@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...expr import REDUCE, Var, free_vars
+from ...expr import REDUCE, Var
 from ...tir import THREAD_BINDING, Block, BlockRealize, Buffer, For, PrimFunc, Stmt, collect
 from ...tir.walk import StmtRewriter, stmt_children
 
@@ -57,10 +57,7 @@ class _Place:
     @property
     def reducing(self) -> set[str]:
         """The threads that reduce together."""
-        reduced: set[Var] = set()
-        for axis, value in zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True):
-            if axis.iter_type == REDUCE:
-                reduced |= free_vars(value)
+        reduced = self.realize.loops_of(REDUCE)
         return {tag for tag, loop in self.threads.items() if loop.loop_var in reduced}
 
 
