@@ -73,11 +73,12 @@ if TYPE_CHECKING:
         iter_map_simplify,
         normalize_iter_map_to_expr,
     )
+    from .logic import conjunction
     from .modular import ModularSet, modular_set
     from .ops import Op, find_op, get_op, is_pure_op, op_names, register_op
     from .order import order_key
     from .padded_map import PaddedInverse
-    from .rebuild import is_pure
+    from .rebuild import has_load, is_pure
     from .subspace import Division, SubspaceDivision, subspace_divide
 
 room(
@@ -90,25 +91,25 @@ room(
     int_set="IntSet",
     itermap="IterMapResult IterMark IterSplitExpr IterSumExpr detect_iter_map "
     "inverse_affine_iter_map iter_map_simplify normalize_iter_map_to_expr",
+    logic="conjunction",
     modular="ModularSet modular_set",
     ops="Op find_op get_op is_pure_op op_names register_op",
     order="order_key",
     padded_map="PaddedInverse",
-    rebuild="is_pure",
+    rebuild="has_load is_pure",
     subspace="Division SubspaceDivision subspace_divide",
 )
 
 __all__ = [
-    "EQ", "GE", "GT", "LE", "LT", "NE", "OPAQUE", "ORDERED", "REDUCE", "SPATIAL", "THREAD",
-    "Add", "Analyzer", "And", "BinaryOp", "Broadcast", "Call", "Cast", "CommReducer",
-    "CompareOp", "ConstIntBound", "Div", "Division", "Expr", "ExprLike", "FloatImm", "FloorDiv",
-    "FloorMod", "IndexMap", "IntImm", "IntSet", "IterMapResult", "IterMark", "IterSplitExpr",
-    "IterSumExpr", "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op",
-    "Or", "PaddedInverse", "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle",
-    "SizeVar", "StringImm", "Sub", "SubspaceDivision", "Var", "as_expr", "binary",
-    "broadcast_to", "cast", "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op",
-    "free_vars", "free_vars_of", "get_op",
-    "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
+    "EQ", "GE", "GT", "LE", "LT", "NE", "OPAQUE", "ORDERED", "REDUCE", "SPATIAL", "THREAD", "Add",
+    "Analyzer", "And", "BinaryOp", "Broadcast", "Call", "Cast", "CommReducer", "CompareOp",
+    "ConstIntBound", "Div", "Division", "Expr", "ExprLike", "FloatImm", "FloorDiv", "FloorMod",
+    "IndexMap", "IntImm", "IntSet", "IterMapResult", "IterMark", "IterSplitExpr", "IterSumExpr",
+    "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op", "Or", "PaddedInverse",
+    "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar", "StringImm", "Sub",
+    "SubspaceDivision", "Var", "as_expr", "binary", "broadcast_to", "cast", "conjunction", "const",
+    "const_int_bound", "detect_iter_map", "evaluate", "find_op", "free_vars", "free_vars_of",
+    "get_op", "has_load", "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
     "is_true", "iter_map_simplify", "logical_not", "match_lanes", "match_types", "modular_set",
     "normalize_iter_map_to_expr", "op_names", "order_key", "post_order", "promote", "register_op",
     "rewrite", "simplify", "subspace_divide", "substitute", "trunc_div", "type_range",

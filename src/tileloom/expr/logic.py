@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from .build import binary
 from .compare import FALSE, OPPOSITE, TRUE, truth
 from .linear import Context
 from .nodes import (
@@ -39,6 +40,14 @@ class LogicContext(Context, Protocol):
 
     def finish(self, expr: Expr) -> Expr:
         """`expr`, whose children are simple, after the rules of its class."""
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """The conjunction of conditions; true when there is none."""
+    result: Expr = TRUE
+    for part in parts:
+        result = binary(And, result, part)
+    return result
 
 
 def negation(condition: Expr) -> Expr:

@@ -57,11 +57,14 @@ def is_pure(expr: Expr) -> bool:
 
 def has_load(expr: Expr) -> bool:
     """Whether an element of something is read inside: a node with indices (memoised)."""
-    known = expr.memo.get("has_load")
+    children = expr.children
+    if not children:
+        return hasattr(expr, "indices")
+    memo = expr.memo
+    known = memo.get("has_load")
     if known is None:
-        known = any(has_load(child) for child in expr.children)
-        known = known or (hasattr(expr, "indices") and not isinstance(expr, Shuffle))
-        expr.memo["has_load"] = known
+        known = hasattr(expr, "indices") and not isinstance(expr, Shuffle)
+        known = memo["has_load"] = known or any(map(has_load, children))
     return bool(known)
 
 

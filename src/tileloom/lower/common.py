@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 
-from ..expr import (
-    And,
-    BinaryOp,
-    Call,
-    Expr,
-    IntImm,
-    IterVar,
-    Let,
-    Select,
-    Var,
-    binary,
-    free_vars,
-)
+from ..expr import And, BinaryOp, Call, Expr, IntImm, IterVar, Let, Select, Var, free_vars, has_load
 from ..expr.rebuild import rebuild as folded
 from ..tir import (
     Allocate,
@@ -219,20 +207,6 @@ def replace_vars(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
     return Replacer(values, {}).visit(stmt) if values else stmt
 
 
-def has_load(expr: Expr) -> bool:
-    """Whether a buffer is read somewhere inside (memoised)."""
-    if isinstance(expr, BufferLoad):
-        return True
-    children = expr.children
-    if not children:
-        return False
-    memo = expr.memo
-    known = memo.get("has_load")
-    if known is None:
-        known = memo["has_load"] = any(map(has_load, children))
-    return bool(known)
-
-
 def loaded_buffers(expr: Expr) -> frozenset[Buffer]:
     """The buffers that `expr` reads (memoised)."""
     if not has_load(expr):
@@ -267,14 +241,6 @@ def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
             return ()
         case _:
             return (condition,)
-
-
-def conjunction(parts: Iterable[Expr]) -> Expr:
-    """The conjunction of conditions; true when there is none."""
-    result: Expr = IntImm("bool", 1)
-    for part in parts:
-        result = binary(And, result, part)
-    return result
 
 
 def likely(condition: Expr) -> Expr:

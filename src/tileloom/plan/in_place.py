@@ -24,10 +24,10 @@ from ..tir import (
     BufferLoad,
     BufferStore,
     PrimFunc,
-    SeqStmt,
     Stmt,
     StmtRewriter,
     buffer_accesses,
+    parts_of,
     pre_order,
 )
 from ..tir.walk import rewrite_stmt_exprs
@@ -77,7 +77,7 @@ def replace_operand(func: PrimFunc, operand: int, result: int) -> PrimFunc | Non
     root = func.body.block if isinstance(func.body, BlockRealize) else None
     if root is None:
         return None
-    nests = root.body.seq if isinstance(root.body, SeqStmt) else (root.body,)
+    nests = parts_of(root.body)
     if not _may_replace(nests, source, sink):
         return None
     gone = func.params[operand]

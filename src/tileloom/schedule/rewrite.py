@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ..expr import (
+    SPATIAL,
     Add,
     And,
     Expr,
     IntImm,
+    IterVar,
     Mul,
     Range,
     Var,
@@ -26,9 +28,9 @@ from ..tir import (
     DeclBuffer,
     For,
     LetStmt,
-    SeqStmt,
     Stmt,
     StmtRewriter,
+    parts_of,
     seq,
 )
 from .analysis.affine import linear_form
@@ -162,6 +164,17 @@ def add_predicate(realize: BlockRealize, condition: Expr) -> BlockRealize:
     return BlockRealize(realize.iter_values, predicate, realize.block, span=realize.span)
 
 
+def index_vars(name: str, shape: Sequence[Expr]) -> list[Var]:
+    """Variables `name0`, `name1`, ... for the indices of a shape, of their types."""
+    return [Var(f"{name}{k}", extent.dtype) for k, extent in enumerate(shape)]
+
+
+def iter_vars(axes: Sequence[Var], shape: Sequence[Expr]) -> tuple[IterVar, ...]:
+    """Data-parallel iteration variables over a shape."""
+    ranges = map(Range.from_extent, shape)
+    return tuple(IterVar(r, axis, SPATIAL) for axis, r in zip(axes, ranges, strict=True))
+
+
 def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt, kind: str = SERIAL) -> Stmt:
     """Loops from zero around a body, the first one outermost."""
     for var, extent in reversed(loops):
@@ -169,11 +182,31 @@ def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt, kind: str = SERIAL) -> S
     return body
 
 
+def under_copies(
+    loops: Sequence[For], realize: BlockRealize, suffix: str = "", plain: bool = False
+) -> Stmt:
+    """A block under copies of loops, whose variables are new ones with a suffix.
+
+    Args:
+        plain: make the copies serial, without annotations.
+    """
+    variables = [loop.loop_var for loop in loops]
+    own = {var: var.with_name(f"{var.name}{suffix}") for var in variables}
+    values = tuple(substitute(value, own) for value in realize.iter_values)
+    stmt: Stmt = BlockRealize(values, substitute(realize.predicate, own), realize.block)
+    for loop in reversed(loops):
+        low, extent = substitute(loop.min, own), substitute(loop.extent, own)
+        kept = () if plain else (loop.thread_binding, dict(loop.annotations))
+        kind = SERIAL if plain else loop.kind
+        stmt = For(own[loop.loop_var], low, extent, kind, stmt, *kept)
+    return stmt
+
+
 def statements(body: Stmt) -> tuple[Stmt, ...]:
     """The statements of a body, also of one that is under definitions such as of constants."""
     while isinstance(body, _DEFINITIONS):
         body = body.body
-    return body.seq if isinstance(body, SeqStmt) else (body,)
+    return parts_of(body)
 
 
 def with_statements(body: Stmt, parts: Sequence[Stmt]) -> Stmt:

@@ -27,6 +27,7 @@ from ..tir import (
     SeqStmt,
     Stmt,
     While,
+    parts_of,
 )
 from . import builders
 from .evaluate import BINARY, Evaluator, Scopes
@@ -82,7 +83,7 @@ def _sequence(stmts: Sequence[Stmt]) -> Stmt:
     """Exactly these statements, no-ops too."""
     flat: list[Stmt] = []
     for stmt in stmts:
-        flat.extend(stmt.seq if isinstance(stmt, SeqStmt) else (stmt,))
+        flat.extend(parts_of(stmt))
     if not flat:
         return Evaluate(const(0))
     return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))

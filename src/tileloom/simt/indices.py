@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..expr import Add, BinaryOp, Cast, Div, Expr, FloorDiv, FloorMod, Mod, Mul, Ramp, Sub
+from ..expr import Add, BinaryOp, Cast, Div, Expr, FloorDiv, FloorMod, Mod, Mul, Ramp, Sub, has_load
 from ..expr.bounds import is_index, type_range
-from ..lower.common import has_load
 from .defects import KernelDefect
 from .thread_batch import Array
 

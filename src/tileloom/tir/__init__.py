@@ -34,6 +34,7 @@ from .nodes import (
     first_line,
     is_no_op,
     make_buffer,
+    parts_of,
     seq,
 )
 from .walk import (
@@ -93,7 +94,7 @@ __all__ = [
     "UNROLLED", "VECTORIZED", "While", "access_regions", "all_exprs", "allocated_buffers",
     "assert_structural_equal", "buffer_accesses", "buffer_exprs", "collect", "collect_exprs",
     "detect_buffer_lca", "first_line", "infer_block_access", "is_no_op", "make_buffer",
-    "map_exprs", "pre_order", "register_structure", "renewed", "run", "seq", "specialize",
-    "stmt_children", "stmt_exprs", "structural_equal", "structural_hash", "substitute_stmt",
-    "undefined_vars", "union_regions", "used_buffers", "verify",
+    "map_exprs", "parts_of", "pre_order", "register_structure", "renewed", "run", "seq",
+    "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
+    "substitute_stmt", "undefined_vars", "union_regions", "used_buffers", "verify",
 ]  # fmt: skip

@@ -459,6 +459,11 @@ def first_line(node: object) -> str:
 # ---------------------------------------------------------------------------- building
 
 
+def parts_of(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a row, or just the statement."""
+    return stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)
+
+
 def seq(*stmts: Stmt | None) -> Stmt:
     """Statements in a row, flattened; None is left out, nothing at all is `Evaluate(0)`."""
     parts: list[Stmt] = []

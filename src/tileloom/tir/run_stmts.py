@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base import DType, dtype
 from ..base.errors import UnsupportedError, VerifyError
-from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, cast, free_vars, post_order
+from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, cast, free_vars, has_load
 from ..expr.bounds import type_range
 from ..expr.effects import CHECK_INDEX, RETURN
 from .analysis import used_buffers
@@ -22,7 +22,6 @@ from .nodes import (
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferStore,
     DeclBuffer,
     Evaluate,
@@ -445,7 +444,7 @@ def _mergeable(chain: list[For], loop: For) -> bool:
     for each in (*chain, loop):
         if isinstance(each.extent, IntImm) and each.extent.value > _LONGEST_MERGED:
             return False
-    pure = not any(isinstance(p, BufferLoad) for e in _range(loop) for p in post_order(e))
+    pure = not any(map(has_load, _range(loop)))
     return pure and not any(free_vars(e) & outer for e in _range(loop))
 
 

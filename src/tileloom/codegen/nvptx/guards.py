@@ -22,12 +22,13 @@ from ...expr import (
     Mod,
     Ramp,
     const,
+    has_load,
     is_pure_op,
     post_order,
     rewrite,
 )
 from ...expr.nodes import Div
-from ...tir import Buffer, BufferLoad, BufferStore, IfThenElse, SeqStmt
+from ...tir import Buffer, BufferLoad, BufferStore, IfThenElse, parts_of
 from .. import memory
 from ..emit_expr import reads_memory
 from ..types import I16, I32, I64
@@ -64,7 +65,7 @@ def guarded_load(
 def guarded_stores(e: KernelEmitter, stmt: IfThenElse) -> bool:
     """Emit stores to global memory under a condition; False if there is a need of a branch."""
     body = stmt.then_case
-    stores = body.seq if isinstance(body, SeqStmt) else (body,)
+    stores = parts_of(body)
     if stmt.else_case is not None or e.mask is not None:
         return False
     if len(stores) > 1 and reads_memory(stmt.condition):
@@ -176,6 +177,6 @@ def _never_fails(expr: Expr) -> bool:
                 if not is_pure_op(op):
                     return False
             case BufferLoad(_, indices):
-                if any(isinstance(n, BufferLoad) for i in indices for n in post_order(i)):
+                if any(map(has_load, indices)):
                     return False
     return True

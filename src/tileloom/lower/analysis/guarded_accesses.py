@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...expr import And, Call, Expr, Let, Or, Select, logical_not, substitute
+from ...expr import And, Call, Expr, Let, Or, Select, has_load, logical_not, substitute
 from ...tir import Block, BufferLoad, BufferStore, Stmt, stmt_exprs
-from ..common import ADDRESS_OF, has_load
+from ..common import ADDRESS_OF
 
 #: An expression is looked at under so many different conditions at most.
 MOST_WAYS = 64

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...expr import EQ, GE, GT, LE, LT, NE, Add, Cast, CompareOp, Expr, IntImm, Mul, Not, Or, Sub
+from ...expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Cast,
+    CompareOp,
+    Expr,
+    IntImm,
+    Mul,
+    Not,
+    Or,
+    Sub,
+    has_load,
+)
 from ...expr.bounds import BoundAnalyzer, ConstIntBound, is_index
 from ...tir import BlockRealize, PrimFunc
-from ..common import conjuncts, has_load, unlikely_free
+from ..common import conjuncts, unlikely_free
 
 #: Annotation of a function's body: the least and the greatest value of variables, by name.
 SIZES = "size_bounds"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ...base import DType
-from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
+from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars, has_load
 from ...expr.analyzer import Analyzer
 from ...expr.linear import Linear
 from ...expr.linear import atom as one_term
@@ -26,7 +26,7 @@ from ...tir import (
     stmt_children,
     stmt_exprs,
 )
-from ..common import ADDRESS_OF, has_load, loaded_buffers
+from ..common import ADDRESS_OF, loaded_buffers
 from .known_ranges import analyzer_of
 from .linear import linear, number
 from .threads import is_virtual, shared_over

@@ -23,21 +23,13 @@ from ...expr import (
     combiners,
     const,
     free_vars,
+    has_load,
     post_order,
     substitute,
 )
 from ...expr.bounds import type_range
-from ...tir import (
-    Block,
-    Buffer,
-    BufferLoad,
-    BufferStore,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    make_buffer,
-)
-from ..common import has_load, loaded_buffers
+from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, Stmt, make_buffer, parts_of
+from ..common import loaded_buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +124,7 @@ def _stores(stmt: Stmt | None, names: Mapping[Var, Expr]) -> list[BufferStore]:
     """
     if isinstance(stmt, LetStmt):
         return _stores(stmt.body, {**names, stmt.var: substitute(stmt.value, names)})
-    parts = stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)
+    parts = () if stmt is None else parts_of(stmt)
     stores: list[BufferStore] = []
     for part in parts:
         if not isinstance(part, BufferStore):

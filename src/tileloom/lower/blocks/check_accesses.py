@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.faults import bounds_message
-from ...expr import Call, Expr, StringImm, cast
+from ...expr import Call, Expr, StringImm, cast, conjunction
 from ...expr.bounds import BoundAnalyzer
 from ...expr.effects import CHECK_INDEX
 from ...tir import (
@@ -25,7 +25,7 @@ from ..analysis import lanes
 from ..analysis.access_walk import AccessWalk
 from ..analysis.guarded_accesses import Access, Guarded, accesses_of
 from ..analysis.known_bounds import under
-from ..common import conjunction, on_body
+from ..common import on_body
 from .refuse_out_of_bounds import text_of
 
 

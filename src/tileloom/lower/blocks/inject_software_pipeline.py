@@ -34,6 +34,7 @@ from ...tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
+    parts_of,
     pre_order,
     seq,
     stmt_exprs,
@@ -269,7 +270,7 @@ def _body(loop: For) -> tuple[list[Buffer], list[Stmt]]:
             break
         allocated.extend(stmt.block.alloc_buffers)
         stmt = stmt.block.body
-    return allocated, list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
+    return allocated, list(parts_of(stmt))
 
 
 def _step(place: int, stmt: Stmt, stage: int, order: int) -> _Step:

@@ -15,9 +15,11 @@ from ...expr import (
     Or,
     Var,
     binary,
+    conjunction,
     const,
     free_vars,
     free_vars_of,
+    has_load,
     post_order,
     substitute,
 )
@@ -39,15 +41,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.known_bounds import size_bounds
-from ..common import (
-    ADDRESS_OF,
-    conjunction,
-    conjuncts,
-    fresh_copy,
-    has_load,
-    loaded_buffers,
-    on_body,
-)
+from ..common import ADDRESS_OF, conjuncts, fresh_copy, loaded_buffers, on_body
 
 PIPELINE_STAGE = "software_pipeline_stage"
 

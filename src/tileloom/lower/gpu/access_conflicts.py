@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from ...expr import Expr, FloorMod, IntImm, Range, Var, free_vars
+from ...expr import Expr, FloorMod, IntImm, Range, Var, free_vars, has_load
 from ...expr.analyzer import Analyzer
 from ...expr.linear import Linear
 from ..analysis.linear import constant_difference, linear
 from ..analysis.thread_places import Places, Threads, differences
 from ..analysis.threads import is_uniform
-from ..common import has_load
 from .shared_accesses import SharedAccess
 
 _UNBOUNDED = (1 << 31) - 1  # the span of what nothing is known of

@@ -6,7 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
-from ...expr import Call, Expr, IntImm, Ramp, Var, const, free_vars, post_order, rewrite, substitute
+from ...expr import (
+    Call,
+    Expr,
+    IntImm,
+    Ramp,
+    Var,
+    const,
+    free_vars,
+    has_load,
+    post_order,
+    rewrite,
+    substitute,
+)
 from ...tir import (
     Allocate,
     AttrStmt,
@@ -30,14 +42,7 @@ from ...tir import (
 from ...tir.atomics import has_atomic, written_pointers
 from ..analysis.threads import KernelBody, storage_rank
 from ..blocks import allocate
-from ..common import (
-    ADDRESS_OF,
-    IF_THEN_ELSE,
-    THREAD_EXTENT,
-    conjuncts,
-    has_load,
-    unlikely_free,
-)
+from ..common import ADDRESS_OF, IF_THEN_ELSE, THREAD_EXTENT, conjuncts, unlikely_free
 from .kernels import on_kernels
 
 #: Bytes that a thread keeps: of the values of one load over its loops, and of all of a kernel. More

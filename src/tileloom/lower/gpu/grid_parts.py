@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...expr import Expr, IntImm, Range, Var, post_order
+from ...expr import Expr, IntImm, Range, Var, has_load, post_order
 from ...tir import (
     Buffer,
     BufferLoad,
@@ -22,7 +22,6 @@ from ...tir import (
 from ..analysis.linear import linear
 from ..analysis.thread_places import MANY, NOBODY, Array, Threads
 from ..analysis.threads import KernelBody
-from ..common import has_load
 
 GRID_TAG = "blockIdx.x"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.errors import VerifyError
-from ...expr import Expr, Var, is_pure, logical_not
+from ...expr import Expr, Var, has_load, is_pure, logical_not
 from ...tir import (
     Allocate,
     AttrStmt,
@@ -21,7 +21,7 @@ from ...tir import (
 )
 from ..analysis.conditions import may_trap
 from ..analysis.threads import is_sync, is_uniform, kernels
-from ..common import has_load, on_body
+from ..common import on_body
 
 
 def hoist_barriers(func: PrimFunc) -> PrimFunc:

@@ -15,6 +15,7 @@ from ...expr import (
     IterVar,
     Var,
     binary,
+    conjunction,
     const,
     free_vars,
     substitute,
@@ -43,7 +44,7 @@ from ..analysis.threads import (
     storage_rank,
     tag_of,
 )
-from ..common import conjunction, conjuncts, fresh_copy, on_body
+from ..common import conjuncts, fresh_copy, on_body
 
 _ZERO, _TRUE = const(0), const(True)
 

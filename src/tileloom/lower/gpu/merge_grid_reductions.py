@@ -17,6 +17,7 @@ from ...expr import (
     Sub,
     Var,
     binary,
+    conjunction,
     const,
     is_pure,
     post_order,
@@ -42,7 +43,7 @@ from ...tir import (
 from ...tir.atomics import is_atomic, written_pointers
 from ..analysis.threads import SYNC, KernelBody, kernels, storage_rank, sync
 from ..blocks import allocate
-from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, conjunction, on_body
+from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, on_body
 from .eliminate_common_loads import exposed_pointers
 from .grid_parts import GRID_TAG, Around, blocks_of, blocks_of_a_part, places
 from .hoist_barriers import under_condition

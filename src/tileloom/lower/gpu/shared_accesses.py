@@ -16,6 +16,7 @@ from ...expr import (
     Var,
     const,
     free_vars,
+    has_load,
     post_order,
     substitute,
 )
@@ -24,7 +25,7 @@ from ...tir import Buffer, BufferLoad, BufferStore, Evaluate, Stmt, collect, stm
 from ...tir.atomics import atomic_parts, atomic_place, has_atomic, is_atomic
 from ..analysis.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, WAIT_GROUP
 from ..analysis.threads import pointer_scope, storage_rank
-from ..common import ADDRESS_OF, has_load, loaded_buffers
+from ..common import ADDRESS_OF, loaded_buffers
 
 _FRAGMENTS = {"tir.tvm_load_matrix_sync": False, "tir.tvm_store_matrix_sync": True}
 _WRITES = 2  # the bit of an access pointer's mask

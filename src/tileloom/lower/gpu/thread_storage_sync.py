@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...base.errors import UserError
-from ...expr import Call, Expr, IntImm, Var
+from ...expr import Call, Expr, IntImm, Var, has_load
 from ...expr.analyzer import Analyzer
 from ...expr.warp_ops import NAMED_BARRIERS
 from ...tir import (
@@ -25,7 +25,6 @@ from ...tir import (
 )
 from ..analysis.known_ranges import analyzer_of
 from ..analysis.threads import KernelBody, is_sync, is_uniform, sync
-from ..common import has_load
 from .access_conflicts import ConflictAnalysis
 from .kernels import on_kernels
 from .shared_accesses import SharedAccess, SharedAccessFinder

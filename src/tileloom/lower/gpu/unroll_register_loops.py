@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from ...expr import Expr, IntImm, Var, free_vars, post_order
+from ...expr import Expr, IntImm, Var, free_vars, has_load, post_order
 from ...tir import (
     SERIAL,
     UNROLLED,
@@ -20,7 +20,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.threads import kernels, pointer_scope, storage_rank
-from ..common import has_load, on_body
+from ..common import on_body
 from ..loops import step_count
 
 MAX_STEPS = 512  # of a loop that is written out, with all that is in it

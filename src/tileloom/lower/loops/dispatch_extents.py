@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import EQ, Expr, IntImm, Var, binary, const, free_vars
+from ...expr import EQ, Expr, IntImm, Var, binary, const, free_vars, has_load
 from ...expr.analyzer import Analyzer
 from ...tir import (
     SERIAL,
@@ -19,7 +19,7 @@ from ...tir import (
     pre_order,
     stmt_children,
 )
-from ..common import fresh_copy, has_load, on_body
+from ..common import fresh_copy, on_body
 
 MOST = 16  # the largest extent that is asked for
 GROWTH = 1024  # statements that the copies of one place may have, unrolled

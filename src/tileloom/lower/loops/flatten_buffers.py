@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.errors import InternalError
-from ...expr import Expr
+from ...expr import Expr, has_load
 from ...tir import (
     Allocate,
     Block,
@@ -16,7 +16,6 @@ from ...tir import (
     StmtRewriter,
 )
 from ..analysis.row_major import buffer_span, element_count, flat_index, starts_at_zero
-from ..common import has_load
 
 #: The attribute of functions none of whose buffers has 2^31 elements, whatever its extents are.
 INT32_INDICES = "int32_indices"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...expr import GE, GT, LE, LT, CompareOp, Expr, is_pure, logical_not
+from ...expr import GE, GT, LE, LT, CompareOp, Expr, conjunction, has_load, is_pure, logical_not
 from ...tir import (
     IfThenElse,
     PrimFunc,
@@ -17,15 +17,7 @@ from ...tir import (
 from ...tir.atomics import written_pointers
 from ..analysis.conditions import may_trap, negate
 from ..analysis.threads import storage_rank
-from ..common import (
-    branch,
-    conjunction,
-    conjuncts,
-    has_load,
-    loaded_buffers,
-    on_body,
-    unlikely_free,
-)
+from ..common import branch, conjuncts, loaded_buffers, on_body, unlikely_free
 
 _MIRRORED: Mapping[type[Expr], type[CompareOp]] = {LT: GT, GT: LT, LE: GE, GE: LE}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...expr import free_vars, is_pure
+from ...expr import conjunction, free_vars, is_pure
 from ...tir import For, IfThenElse, PrimFunc, Stmt, StmtRewriter
 from ..analysis.conditions import may_trap
-from ..common import conjunction, conjuncts, on_body
+from ..common import conjuncts, on_body
 
 
 def hoist_if(func: PrimFunc) -> PrimFunc:

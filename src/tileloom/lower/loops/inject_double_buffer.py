@@ -11,10 +11,10 @@ from ...tir import (
     DeclBuffer,
     For,
     PrimFunc,
-    SeqStmt,
     Stmt,
     StmtRewriter,
     collect,
+    parts_of,
     seq,
 )
 from ..analysis import lanes
@@ -54,7 +54,7 @@ def _doubled(loop: For) -> Stmt | None:
     while isinstance(body, Allocate | DeclBuffer):
         wrappers.append(body)
         body = body.body
-    parts = body.seq if isinstance(body, SeqStmt) else (body,)
+    parts = parts_of(body)
     fills = [part for part in parts if _filled(part)]
     if not fills:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...base.sums import SUM_RUN
-from ...expr import Add, Expr, IntImm, Var, free_vars, post_order
+from ...expr import Add, Expr, IntImm, Var, free_vars, has_load, post_order
 from ...tir import (
     SERIAL,
     UNROLLED,
@@ -24,7 +24,6 @@ from ...tir import (
     stmt_children,
     stmt_exprs,
 )
-from ..common import has_load
 
 #: Additions to one place in a run, unless a loop is annotated with another number.
 RUN = 32

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...base import DType
-from ...expr import GE, GT, LE, LT, Expr, FloorDiv, binary, const, free_vars
+from ...expr import GE, GT, LE, LT, Expr, FloorDiv, binary, const, free_vars, has_load
 from ...expr.analyzer import Analyzer
 from ...expr.bounds import type_range
 from ...expr.linear import Linear
@@ -25,7 +25,7 @@ from ...tir import (
 )
 from ..analysis.linear import linear
 from ..analysis.regions import Interval, Scope, interval_of, relaxed
-from ..common import LIKELY, conjuncts, has_load, unlikely_free
+from ..common import LIKELY, conjuncts, unlikely_free
 
 _WRAPPERS = (Allocate, DeclBuffer, AttrStmt)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...expr import GE, LT, Expr, IntImm, Max, Min, Var, binary, const
+from ...expr import GE, LT, Expr, IntImm, Max, Min, Var, binary, conjunction, const
 from ...tir import (
     PARALLEL,
     VECTORIZED,
@@ -17,7 +17,7 @@ from ...tir import (
     stmt_children,
 )
 from ..analysis.linear import linear
-from ..common import branch, conjunction, conjuncts, fresh_copy, on_body, replace_vars
+from ..common import branch, conjuncts, fresh_copy, on_body, replace_vars
 from .loop_guards import (
     Guard,
     GuardFinder,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from ...expr import Expr, FloatImm, IntImm, Min, Range, Var, logical_not
+from ...expr import Expr, FloatImm, IntImm, Min, Range, Var, conjunction, has_load, logical_not
 from ...tir import AssertStmt, For, IfThenElse, LetStmt, PrimFunc, Stmt, StmtRewriter, seq
 from ..analysis.known_ranges import analyzer_of
-from ..common import conjunction, conjuncts, has_load, on_body, replace_vars, true_value
+from ..common import conjuncts, on_body, replace_vars, true_value
 
 
 def simplify(func: PrimFunc) -> PrimFunc:

@@ -24,6 +24,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    has_load,
     post_order,
     substitute,
 )
@@ -38,18 +39,18 @@ from ...tir import (
     For,
     IfThenElse,
     LetStmt,
-    SeqStmt,
     Stmt,
     StmtRewriter,
     collect_exprs,
     make_buffer,
+    parts_of,
     pre_order,
     seq,
     stmt_exprs,
 )
 from ..analysis.linear import linear
 from ..analysis.thread_reductions import identity
-from ..common import Access, Replacer, fresh_copy, has_load, loaded_buffers, replace_vars
+from ..common import Access, Replacer, fresh_copy, loaded_buffers, replace_vars
 from .body import CannotVectorize, Vectorizer
 from .places import StoredPlaces
 
@@ -240,7 +241,7 @@ def after_inits(
         return None
     if before.extent is not loop.extent or before.min is not loop.min:
         return None
-    stores = before.body.seq if isinstance(before.body, SeqStmt) else (before.body,)
+    stores = parts_of(before.body)
     found = dict(columns)
     for store in stores:
         if not isinstance(store, BufferStore) or not isinstance(store.value, IntImm | FloatImm):

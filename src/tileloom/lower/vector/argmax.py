@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...expr import CommReducer, Expr, IntImm, Ramp, Var, broadcast_to, const, free_vars, substitute
+from ...expr import (
+    CommReducer,
+    Expr,
+    IntImm,
+    Ramp,
+    Var,
+    broadcast_to,
+    conjunction,
+    const,
+    free_vars,
+    substitute,
+)
 from ...tir import (
     Allocate,
     BufferLoad,
@@ -21,7 +32,7 @@ from ...tir import (
     seq,
 )
 from ..analysis.thread_reductions import recognise_choice
-from ..common import conjunction, replace_vars
+from ..common import replace_vars
 from .accumulators import with_plain_indices
 from .body import Vectorizer
 from .strips import LANES, Strips, choose

@@ -35,8 +35,10 @@ from ...expr import (
     binary,
     broadcast_to,
     cast,
+    conjunction,
     const,
     free_vars,
+    has_load,
     match_lanes,
 )
 from ...expr.dot_ops import WORD
@@ -63,17 +65,7 @@ from ...tir import (
 )
 from ..analysis import lanes
 from ..analysis.conditions import may_divide_by_zero, may_trap, negate
-from ..common import (
-    IF_THEN_ELSE,
-    LIKELY,
-    branch,
-    conjunction,
-    conjuncts,
-    has_load,
-    loaded_buffers,
-    rebuild,
-    unlikely_free,
-)
+from ..common import IF_THEN_ELSE, LIKELY, branch, conjuncts, loaded_buffers, rebuild, unlikely_free
 from .words import loaded_word, word_load
 
 _ARITHMETIC: dict[type[Expr], Callable[[Expr, Expr], Expr]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ...expr import GE, GT, LE, LT, Call, Expr, IntImm, const, rewrite
+from ...expr import GE, GT, LE, LT, Call, Expr, IntImm, conjunction, const, rewrite
 from ...tir import (
     SERIAL,
     BufferStore,
@@ -18,7 +18,7 @@ from ...tir import (
     seq,
 )
 from ..analysis.linear import linear
-from ..common import IF_THEN_ELSE, conjunction, conjuncts, fresh_copy, loaded_buffers, unlikely_free
+from ..common import IF_THEN_ELSE, conjuncts, fresh_copy, loaded_buffers, unlikely_free
 from .strips import LANES, TILE
 
 #: A loop becomes so many parts at most.

@@ -7,12 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from ...expr import Expr, IntImm, Var, free_vars, substitute
+from ...expr import Expr, IntImm, Var, free_vars, has_load, substitute
 from ...expr.linear import Linear
 from ...tir import For, LetStmt, pre_order
 from ..analysis.linear import linear
 from ..analysis.thread_places import Array, values_of
-from ..common import has_load
 
 _TRIED = 1 << 16  # iterations whose elements are listed
 

@@ -25,8 +25,10 @@ from ...expr import (
     Var,
     binary,
     broadcast_to,
+    conjunction,
     const,
     free_vars,
+    has_load,
     post_order,
 )
 from ...tir import (
@@ -41,16 +43,16 @@ from ...tir import (
     For,
     IfThenElse,
     LetStmt,
-    SeqStmt,
     Stmt,
     StmtRewriter,
     is_no_op,
     make_buffer,
+    parts_of,
     seq,
     stmt_exprs,
 )
 from ..analysis.conditions import negate
-from ..common import IF_THEN_ELSE, conjunction, conjuncts, fresh_copy, has_load, replace_vars
+from ..common import IF_THEN_ELSE, conjuncts, fresh_copy, replace_vars
 from .accumulators import (
     COLUMNS,
     Accumulator,
@@ -402,7 +404,7 @@ def _rows(body: Stmt) -> int:
 
 def _short_stores(body: Stmt) -> int:
     """How many stores a body consists of; many if some take long to compute."""
-    stmts = body.seq if isinstance(body, SeqStmt) else (body,)
+    stmts = parts_of(body)
     calls = (
         isinstance(node, Call)
         for stmt in stmts

@@ -16,6 +16,7 @@ from ...expr import (
     Var,
     binary,
     broadcast_to,
+    conjunction,
     const,
     free_vars,
 )
@@ -23,7 +24,7 @@ from ...expr.dot_ops import WORD
 from ...tir import Buffer, BufferLoad, Stmt, pre_order, stmt_exprs
 from ..analysis.conditions import negate
 from ..analysis.linear import linear
-from ..common import IF_THEN_ELSE, Replacer, conjunction, conjuncts, unlikely_free
+from ..common import IF_THEN_ELSE, Replacer, conjuncts, unlikely_free
 from .body import CannotVectorize, Vectorizer
 from .words import loaded_word, word_load
 

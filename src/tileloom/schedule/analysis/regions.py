@@ -15,7 +15,7 @@ from ...expr import (
     detect_iter_map,
     free_vars,
     free_vars_of,
-    post_order,
+    has_load,
     substitute,
 )
 from ...tir import (
@@ -23,7 +23,6 @@ from ...tir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferRegion,
     BufferStore,
     For,
@@ -72,7 +71,7 @@ def sure_writes(state: ScheduleState, block: Block) -> tuple[BufferRegion, ...]:
     if not isinstance(block.body, BufferStore):
         return block.writes
     store = block.body
-    if any(isinstance(node, BufferLoad) for index in store.indices for node in post_order(index)):
+    if any(map(has_load, store.indices)):
         return block.writes
     buffer, indices = _behind_views(block, store)
     point = BufferRegion.point(buffer, indices)

@@ -28,6 +28,7 @@ from ...expr import (
     Var,
     const,
     free_vars,
+    has_load,
     post_order,
     substitute,
 )
@@ -227,7 +228,7 @@ def _oriented(
         _is_plain(side)
         for node in post_order(value)
         for side in _sides(node) or ()
-        if any(isinstance(part, BufferLoad) for part in post_order(side))
+        if has_load(side)
     )
     batch, depth = tuple(groups["batch"]), tuple(groups["depth"])
     return Factors(batch, rows, columns, depth, left, right, plain)

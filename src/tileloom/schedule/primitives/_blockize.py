@@ -24,15 +24,14 @@ from ...expr import (
     const,
     free_vars,
     free_vars_of,
+    has_load,
     is_index,
-    post_order,
     subspace_divide,
     substitute,
 )
 from ...tir import (
     Block,
     BlockRealize,
-    BufferLoad,
     BufferRegion,
     For,
     Stmt,
@@ -259,7 +258,7 @@ class Renamed(StmtRewriter):
         if free_vars(expr).isdisjoint(self.values):
             return expr
         plain = is_index(expr.dtype.element) or expr.dtype.is_bool
-        if plain and not any(isinstance(node, BufferLoad) for node in post_order(expr)):
+        if plain and not has_load(expr):
             return self.known.simplify(substitute(expr, self.values))
         return expr.with_children([self.visit_expr(child) for child in expr.children])
 

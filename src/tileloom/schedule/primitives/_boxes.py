@@ -16,6 +16,7 @@ from ...expr import (
     Range,
     Var,
     binary,
+    conjunction,
     const,
     free_vars,
     free_vars_of,
@@ -34,11 +35,8 @@ TRUE: Expr = const(True)
 
 def outer_condition(realize: BlockRealize, outer: Mapping[Var, Range]) -> Expr:
     """The parts of what a block runs under that only loops and variables outside decide."""
-    result = TRUE
-    for part in conjuncts(realize.predicate):
-        if free_vars(part) <= outer.keys():
-            result = binary(And, result, part)
-    return result
+    parts = conjuncts(realize.predicate)
+    return conjunction(part for part in parts if free_vars(part) <= outer.keys())
 
 
 def accessed_box(

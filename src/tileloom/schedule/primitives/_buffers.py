@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...expr import Analyzer, Expr, IntImm, Var, const, rewrite
 from ...tir import Block, Buffer, BufferLoad, BufferRewriter
 from ..errors import ScheduleError, refuse
@@ -73,14 +75,14 @@ def _contradiction(
 
 
 class ReplaceBuffer(BufferRewriter):
-    """One buffer in place of another, in accesses, regions and allocations; its views follow.
+    """Buffers in place of others, in accesses, regions and allocations; its views follow.
 
     Attributes:
         block_map: the blocks that changed, for `ScheduleState.replace`.
     """
 
-    def __init__(self, old: Buffer, new: Buffer) -> None:
-        self.buffers: dict[Buffer, Buffer] = {old: new}
+    def __init__(self, buffers: Mapping[Buffer, Buffer]) -> None:
+        self.buffers = dict(buffers)
         self.block_map: dict[Block, Block] = {}
 
     def _rule(self, expr: Expr) -> Expr | None:

@@ -7,7 +7,7 @@ expressions: exactly where they are a bijective affine map, else dimension by di
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...expr import (
@@ -38,6 +38,7 @@ from ..analysis.tree import is_one
 from ..errors import Place, refuse
 
 Box = Sequence[IntSet]
+Change = Callable[[Expr], Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,34 +280,27 @@ class Inversion:
 
     def _moved(self, interval: IntSet, e: Expr) -> IntSet:
         """All x with x + e in the interval."""
-        low, high = interval
-        simple = self.analyzer.simplify
-        return IntSet(
-            None if low is None else simple(low - e), None if high is None else simple(high - e)
-        )
+        return self._mapped(interval, lambda end: end - e)
 
     def _mirrored(self, interval: IntSet, e: Expr) -> IntSet:
         """All x with e - x in the interval."""
         low, high = interval
-        simple = self.analyzer.simplify
-        return IntSet(
-            None if high is None else simple(e - high), None if low is None else simple(e - low)
-        )
+        return self._mapped(IntSet(high, low), lambda end: e - end)
 
     def _divided(self, interval: IntSet, e: Expr) -> IntSet:
-        low, high = interval
-        simple = self.analyzer.simplify
-        return IntSet(
-            None if low is None else simple(low // e), None if high is None else simple(high // e)
-        )
+        return self._mapped(interval, lambda end: end // e)
 
     def _times(self, interval: IntSet, e: Expr) -> IntSet:
         """All x with x // e in the interval."""
+        return self._mapped(interval, lambda end: end * e, lambda end: end * e + e - 1)
+
+    def _mapped(self, interval: IntSet, first: Change, last: Change | None = None) -> IntSet:
+        """The interval between what its ends become; open ones stay open."""
         low, high = interval
-        simple = self.analyzer.simplify
+        simple, last = self.analyzer.simplify, last or first
         return IntSet(
-            None if low is None else simple(low * e),
-            None if high is None else simple(high * e + e - 1),
+            None if low is None else simple(first(low)),
+            None if high is None else simple(last(high)),
         )
 
 

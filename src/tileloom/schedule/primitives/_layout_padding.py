@@ -6,23 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...expr import (
-    EQ,
-    SPATIAL,
-    Call,
-    Expr,
-    IndexMap,
-    IterVar,
-    Not,
-    Or,
-    Range,
-    Var,
-    cast,
-    const,
-    substitute,
-)
+from ...expr import EQ, Call, Expr, IndexMap, Not, Or, cast, const, substitute
 from ...tir import (
-    SERIAL,
     Block,
     BlockRealize,
     Buffer,
@@ -30,11 +15,12 @@ from ...tir import (
     BufferRegion,
     BufferStore,
     Evaluate,
-    For,
     Stmt,
+    parts_of,
     pre_order,
     seq,
 )
+from ..rewrite import index_vars, iter_vars, nest
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ def is_written(stmt: Stmt, buffer: Buffer) -> bool:
 
 def fill_block(buffer: Buffer, padding: LayoutPadding, assumed: bool) -> Stmt:
     """Loops that write the padding, or that promise it of a parameter."""
-    loops, axes = variables("axis", buffer), variables("v_axis", buffer)
+    loops, axes = index_vars("axis", buffer.shape), index_vars("v_axis", buffer.shape)
     around, _ = padding.at(buffer, loops)
     within, value = padding.at(buffer, axes)
     body: Stmt
@@ -79,38 +65,20 @@ def fill_block(buffer: Buffer, padding: LayoutPadding, assumed: bool) -> Stmt:
         body = BufferStore(buffer, value, tuple(axes))
     point = BufferRegion.point(buffer, axes)
     block = Block(
-        iter_vars(axes, buffer),
+        iter_vars(axes, buffer.shape),
         (point,) if assumed else (),
         () if assumed else (point,),
         f"buffer_{buffer.name}_{'assumptions' if assumed else 'padding'}",
         body,
     )
     stmt: Stmt = BlockRealize(tuple(loops), const(True) if assumed else around, block)
-    return nest(loops, buffer, stmt)
+    return nest(list(zip(loops, buffer.shape, strict=True)), stmt)
 
 
 def insert_fill(scope: Block, fill: Stmt, buffer: Buffer, first: bool) -> Block:
     """The filling before everything, or right after the last part that writes the buffer."""
-    parts = list(getattr(scope.body, "seq", (scope.body,)))
+    parts = parts_of(scope.body)
     if first:
         return scope.replace(body=seq(fill, *parts))
     last = max((k for k, part in enumerate(parts) if is_written(part, buffer)), default=-1)
     return scope.replace(body=seq(*parts[: last + 1], fill, *parts[last + 1 :]))
-
-
-def variables(name: str, buffer: Buffer) -> list[Var]:
-    """Variables of the types of a buffer's indices."""
-    return [Var(f"{name}{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
-
-
-def iter_vars(axes: Sequence[Var], buffer: Buffer) -> tuple[IterVar, ...]:
-    """Iteration variables over a buffer's shape."""
-    ranges = map(Range.from_extent, buffer.shape)
-    return tuple(IterVar(r, axis, SPATIAL) for axis, r in zip(axes, ranges, strict=True))
-
-
-def nest(loops: Sequence[Var], buffer: Buffer, body: Stmt) -> Stmt:
-    """Loops over a buffer's shape."""
-    for var, extent in zip(reversed(loops), reversed(buffer.shape), strict=True):
-        body = For(var, const(0, var.dtype), extent, SERIAL, body)
-    return body

@@ -25,8 +25,8 @@ from ...tir import (
     Buffer,
     BufferRegion,
     For,
-    SeqStmt,
     Stmt,
+    parts_of,
     seq,
     undefined_vars,
 )
@@ -104,7 +104,7 @@ def plan_move(
         move.check_apart()
         move.check_all_reached()
     body = nest(loops, realize)
-    parts = _parts(loop.loop.body)
+    parts = parts_of(loop.loop.body)
     new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
     top = lowest_common_ancestor([block, loop])
     new = _moved(top, block, loop, new_loop)
@@ -169,10 +169,6 @@ def _check_hides_loops(block: StmtSRef) -> None:
         )
 
 
-def _parts(body: Stmt) -> tuple[Stmt, ...]:
-    return body.seq if isinstance(body, SeqStmt) else (body,)
-
-
 def _check_order(
     state: ScheduleState,
     block: StmtSRef,
@@ -209,7 +205,7 @@ def _position(
     """Where in the loop's body the block goes: after all it takes from, before all it gives to."""
     before, after = {s.block for s in givers}, {s.block for s in takers}
     seen: set[Block] = set()
-    parts = _parts(loop.loop.body)
+    parts = parts_of(loop.loop.body)
     first, last = 0, len(parts)
     for i, part in enumerate(parts):
         inside = {r.block for r in _realizes(state, part)}

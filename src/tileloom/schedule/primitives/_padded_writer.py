@@ -17,6 +17,7 @@ from ...expr import (
     IterVar,
     Var,
     free_vars,
+    has_load,
     is_pure,
     post_order,
     rewrite,
@@ -40,7 +41,8 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.tree import is_one, is_zero
-from ._layout_padding import LayoutPadding, is_written, iter_vars, nest, variables
+from ..rewrite import index_vars, iter_vars, nest
+from ._layout_padding import LayoutPadding, is_written
 
 
 def pad_writers(
@@ -51,17 +53,13 @@ def pad_writers(
     Reads elsewhere are left as they are. None where a writer does not run over all elements in
     order, does anything else, or is under a condition.
     """
-    if isinstance(padding.value, IndexMap) and _loads(padding.value.final_indices[0]):
+    if isinstance(padding.value, IndexMap) and has_load(padding.value.final_indices[0]):
         return None
     writers = _Writers(old, new, padding)
     body = writers.visit(scope.body)
     if writers.failed or not writers.padded:
         return None
     return scope.replace(body=body), writers.block_map
-
-
-def _loads(expr: Expr) -> bool:
-    return any(isinstance(node, BufferLoad) for node in post_order(expr))
 
 
 class _Writers(StmtRewriter):
@@ -224,13 +222,14 @@ class _PaddedNest(StmtRewriter):
         self, old_nest: Traversal, old: Buffer, new: Buffer, padding: LayoutPadding
     ) -> None:
         self.old_nest, self.old, self.new, self.padding = old_nest, old, new, padding
-        self.place: list[Var] = variables("axis", new)
+        self.place: list[Var] = index_vars("axis", new.shape)
         self.values = self._old_indices(self.place)
         self.block_map: dict[Block, Block] = {}
 
     def run(self) -> Stmt:
         """The loops over the new shape."""
-        return nest(self.place, self.new, self.visit(self.old_nest.body))
+        loops = list(zip(self.place, self.new.shape, strict=True))
+        return nest(loops, self.visit(self.old_nest.body))
 
     def _old_indices(self, place: Sequence[Expr]) -> dict[Var, Expr]:
         pairs = zip(
@@ -270,14 +269,14 @@ class _PaddedNest(StmtRewriter):
         of_loop: dict[Var, Var] = {}
         values: list[Expr] = []
         axes: list[IterVar] = []
-        new_axes = variables("v_axis", self.new)
+        new_axes = index_vars("v_axis", self.new.shape)
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
             if not isinstance(value, Var) or value not in self.values:
                 axes.append(axis)
                 values.append(self.visit_expr(value))
                 continue
             if not of_loop:
-                axes += iter_vars(new_axes, self.new)
+                axes += iter_vars(new_axes, self.new.shape)
                 values += self.place
             of_loop[value] = axis.var
         inner = _PaddedNest(self.old_nest, self.old, self.new, self.padding)

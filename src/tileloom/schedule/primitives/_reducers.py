@@ -25,7 +25,7 @@ from ...expr import (
 from ...expr.combiners import Combine, match_combination, moments, online_softmax, recognise
 from ...expr.combiners import Values as Pair
 from ...expr.nodes import EQ, GE, GT, LE, LT, And, FloatImm, Or
-from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, SeqStmt, Stmt, seq
+from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, Stmt, parts_of, seq
 from ..errors import refuse
 
 
@@ -135,7 +135,7 @@ def _stores(block: Block, stmt: Stmt) -> tuple[tuple[BufferStore, ...], tuple[Ex
     while isinstance(stmt, LetStmt):
         bound[stmt.var] = substitute(stmt.value, bound)
         stmt = stmt.body
-    parts = stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)
+    parts = parts_of(stmt)
     stores = tuple(part for part in parts if isinstance(part, BufferStore))
     if len(stores) != len(parts) or any(s.predicate is not None for s in stores):
         raise refuse(f"the block {block.name_hint!r} does more than store its results", at=[block])

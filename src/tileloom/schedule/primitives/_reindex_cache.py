@@ -28,6 +28,7 @@ from ..analysis.scope import block_scope, consumers
 from ..analysis.starts import check_starts
 from ..analysis.tree import is_one, loops_above, scope_root
 from ..errors import name_of, refuse
+from ..rewrite import under_copies
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._cache import (
@@ -195,10 +196,7 @@ def _stage(
     used = free_vars_of(value_of[axis.var] for axis in kept)
     inside = _loops_inside(block, place)
     loops = [loop for loop in inside if loop.loop_var in used]
-    values: dict[Var, Expr] = {
-        loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in loops
-    }
-    gone = frozenset(loop.loop_var for loop in inside) - values.keys()
+    gone = frozenset(loop.loop_var for loop in inside) - used
     predicate = _without(block, realize.predicate, gone)
     axes = [IterVar(a.domain, Var(a.var.name, a.var.dtype), SPATIAL) for a in kept]
     inner: dict[Var, Expr] = {a.var: b.var for a, b in zip(kept, axes, strict=True)}
@@ -208,13 +206,8 @@ def _stage(
         copy = copy_block(axes, buffer, there, cache, here, name)
     else:
         copy = copy_block(axes, cache, here, buffer, there, name)
-    iter_values = tuple(substitute(value_of[axis.var], values) for axis in kept)
-    stmt: Stmt = BlockRealize(iter_values, substitute(predicate, values), copy)
-    for loop in reversed(loops):
-        var = values[loop.loop_var]
-        if isinstance(var, Var):
-            stmt = For(var, loop.min, loop.extent, "serial", stmt)
-    return stmt
+    values = tuple(value_of[axis.var] for axis in kept)
+    return under_copies(loops, BlockRealize(values, predicate, copy), plain=True)
 
 
 def _without(block: StmtSRef, predicate: Expr, gone: frozenset[Var]) -> Expr:

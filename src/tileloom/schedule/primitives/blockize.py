@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from ...expr import Expr
-from ...tir import (
-    Block,
-    BlockRealize,
-    BufferRegion,
-    For,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from ...tir import Block, BlockRealize, BufferRegion, For, Stmt, parts_of, seq
 from ..analysis.regions import united_by_buffer
 from ..analysis.tree import (
     loops_in_sight,
@@ -104,9 +96,7 @@ class _Together:
             self.place = self.place.parent
         holder = self.place.loop if self.place.is_loop else self.place.block
         self.body = holder.body
-        self.parts: tuple[Stmt, ...] = (
-            self.body.seq if isinstance(self.body, SeqStmt) else (self.body,)
-        )
+        self.parts: tuple[Stmt, ...] = parts_of(self.body)
         self.where = [self._position(block) for block in blocks]
         self._check_order()
 

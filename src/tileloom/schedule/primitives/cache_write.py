@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import Analyzer, And, Expr, binary, const
+from ...expr import Analyzer, Expr, conjunction, const
 from ...tir import Buffer, BufferRegion, For
 from ..analysis.cover import quickly_covered
 from ..analysis.order import rows_apart
@@ -14,7 +14,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import TRUE, accessed_box, covers, outer_condition
+from ._boxes import accessed_box, covers, outer_condition
 from ._cache import (
     Region,
     UseInstead,
@@ -138,10 +138,7 @@ def _check_all_written(
     parts = ranges_at(realize, written.region)
     inside = path_domains(block, place)
     whole, known = parts_make_whole(state, block, written.buffer), set(conjuncts(given))
-    condition = TRUE
-    for part in conjuncts(realize.predicate):
-        if part not in known:
-            condition = binary(And, condition, part)
+    condition = conjunction(p for p in conjuncts(realize.predicate) if p not in known)
     if whole and quickly_covered(parts, inside, condition, region, {}, written.buffer):
         return
     analyzer = Analyzer()

@@ -23,20 +23,12 @@ from ...expr import (
     is_pure,
     substitute,
 )
-from ...tir import (
-    SERIAL,
-    Block,
-    BlockRealize,
-    BufferRegion,
-    BufferStore,
-    For,
-    Stmt,
-    seq,
-)
+from ...tir import Block, BlockRealize, BufferRegion, BufferStore, For, Stmt, seq
 from ..analysis.blocks import check_complete
 from ..analysis.tree import is_ancestor, is_one, is_zero, loops_above, require_around
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
+from ..rewrite import under_copies
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._rebuild import paths_to, rebuilt
@@ -229,20 +221,7 @@ def _fill(realize: BlockRealize, padding: Padding, loops: Sequence[For]) -> tupl
         f"{block.name_hint}_pad_const",
         BufferStore(store.buffer, padding.value, indices),
     )
-    renamed: dict[Var, Expr] = {
-        loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in loops
-    }
-    stmt: Stmt = BlockRealize(
-        tuple(substitute(v, renamed) for v in realize.iter_values),
-        substitute(realize.predicate, renamed),
-        filled,
-    )
-    for loop in reversed(loops):
-        var = renamed[loop.loop_var]
-        if isinstance(var, Var):
-            low, extent = substitute(loop.min, renamed), substitute(loop.extent, renamed)
-            stmt = For(var, low, extent, SERIAL, stmt)
-    return stmt, filled
+    return under_copies(loops, realize.replace(block=filled), plain=True), filled
 
 
 def _copy(realize: BlockRealize, padding: Padding, loops: Sequence[For]) -> tuple[Stmt, Block]:

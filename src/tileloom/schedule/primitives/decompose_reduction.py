@@ -6,20 +6,18 @@ from ...expr import (
     REDUCE,
     SPATIAL,
     Analyzer,
-    And,
     Expr,
     IterVar,
     Var,
-    binary,
-    const,
+    conjunction,
     free_vars,
     free_vars_of,
     substitute,
 )
-from ...tir import Block, BlockRealize, BufferRegion, For, Stmt, seq, substitute_stmt
+from ...tir import Block, BlockRealize, BufferRegion, Stmt, seq, substitute_stmt
 from ..analysis.blocks import check_reduction, loaded_points
 from ..analysis.order import repetition_fault
-from ..analysis.regions import substituted
+from ..analysis.regions import conjuncts, substituted
 from ..analysis.scope import accessed_buffers
 from ..analysis.tree import (
     child_realizes,
@@ -31,6 +29,7 @@ from ..analysis.tree import (
 )
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
+from ..rewrite import under_copies
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._rebuild import paths_to, rebuilt
@@ -172,35 +171,15 @@ def _loops_around(init: BlockRealize, realize: BlockRealize, inside: list[StmtSR
     needed = free_vars_of(init.iter_values)
     kept = [outer.loop for outer in inside if outer.loop.loop_var in needed]
     gone = {outer.loop.loop_var for outer in inside} - needed
-    renamed: dict[Var, Expr] = {
-        loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in kept
-    }
     # Loops of extent one do not stand in values, but conditions may still have them.
     units: dict[Var, Expr] = {
         outer.loop.loop_var: outer.loop.min
         for outer in inside
         if outer.loop.loop_var in gone and is_one(outer.loop.extent)
     }
-    predicate = _without(substitute(realize.predicate, units), gone)
-    stmt: Stmt = BlockRealize(
-        tuple(substitute(value, renamed) for value in init.iter_values),
-        substitute(predicate, renamed),
-        init.block,
-    )
-    for loop in reversed(kept):
-        var = renamed[loop.loop_var]
-        if not isinstance(var, Var):
-            continue
-        low, extent = substitute(loop.min, renamed), substitute(loop.extent, renamed)
-        stmt = For(var, low, extent, loop.kind, stmt, loop.thread_binding, dict(loop.annotations))
-    return stmt
-
-
-def _without(predicate: Expr, gone: set[Var]) -> Expr:
-    """The parts of a condition that do not speak of loops left out."""
-    if isinstance(predicate, And):
-        return binary(And, _without(predicate.a, gone), _without(predicate.b, gone))
-    return const(True) if free_vars(predicate) & gone else predicate
+    parts = conjuncts(substitute(realize.predicate, units))
+    predicate = conjunction(part for part in parts if free_vars(part).isdisjoint(gone))
+    return under_copies(kept, init.replace(predicate=predicate), "_init")
 
 
 def _update_block(block: Block) -> Block:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ...expr import (
     LT,
     REDUCE,
-    SPATIAL,
     Add,
     Analyzer,
     And,
@@ -27,6 +26,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    has_load,
     post_order,
 )
 from ...expr.dot_ops import DOT_BF16, DOT_OFFSET, is_bare_dot
@@ -40,9 +40,9 @@ from ...tir import (
     BufferRegion,
     BufferStore,
     For,
-    SeqStmt,
     Stmt,
     make_buffer,
+    parts_of,
     seq,
 )
 from ..analysis.blocks import check_trivial_binding
@@ -50,7 +50,7 @@ from ..analysis.cover import check_stage_pipeline
 from ..analysis.tree import is_one, is_zero, loops_above, only_child_chain, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
-from ..rewrite import nest
+from ..rewrite import index_vars, iter_vars, nest
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._buffers import ReplaceBuffer
@@ -225,7 +225,7 @@ class _Padder:
             return False
         if isinstance(node.b, IntImm) and node.b.value != 0:
             return False
-        loads = any(isinstance(part, BufferLoad) for part in post_order(node))
+        loads = has_load(node)
         return loads or not free_vars(node).isdisjoint(self.padded)
 
     def _check_indices(self, stores: Sequence[BufferStore]) -> None:
@@ -249,7 +249,7 @@ class _Padder:
         return any(part.min in self.padded for part in region.region)
 
     def run(self) -> None:
-        replace = ReplaceBuffers()
+        replace = ReplaceBuffer({})
         before = [self._pad(region, replace) for region in self.block.reads if self._needs(region)]
         after = [
             self._unpad(region, replace) for region in self.block.writes if self._needs(region)
@@ -265,7 +265,7 @@ class _Padder:
             extent = self.padded.get(axis.var, sref.loop.extent)
             stmt = sref.loop.replace(extent=extent.astype(sref.loop.loop_var.dtype), body=stmt)
         scope = self.scope.block
-        parts = scope.body.seq if isinstance(scope.body, SeqStmt) else (scope.body,)
+        parts = parts_of(scope.body)
         body = []
         for part in parts:
             body += [*before, stmt, *after] if part is loops[0].loop else [part]
@@ -296,11 +296,11 @@ class _Padder:
         buffer = region.buffer
         return make_buffer(shape, str(buffer.dtype), f"{buffer.name}_pad", scope=buffer.scope)
 
-    def _pad(self, region: BufferRegion, replace: ReplaceBuffers) -> Stmt:
+    def _pad(self, region: BufferRegion, replace: ReplaceBuffer) -> Stmt:
         """A block that copies an operand, zeros around it."""
         old, new = region.buffer, self._padded_buffer(region)
         replace.buffers[old] = new
-        variables = _variables("v", new.shape)
+        variables = index_vars("v", new.shape)
         inside = _TRUE
         for var, part in zip(variables, region.region, strict=True):
             if part.min in self.padded and isinstance(part.min, Var):
@@ -310,24 +310,12 @@ class _Padder:
         value = Call(load.dtype, "tir.if_then_else", (inside, load, const(0, load.dtype)))
         return _copy(variables, new.shape, old, new, value, new.name)
 
-    def _unpad(self, region: BufferRegion, replace: ReplaceBuffers) -> Stmt:
+    def _unpad(self, region: BufferRegion, replace: ReplaceBuffer) -> Stmt:
         """A block that copies results back."""
         old, new = region.buffer, self._padded_buffer(region)
         replace.buffers[old] = new
-        variables = _variables("v", old.shape)
+        variables = index_vars("v", old.shape)
         return _copy(variables, old.shape, new, old, BufferLoad(new, variables), new.name)
-
-
-class ReplaceBuffers(ReplaceBuffer):
-    """Several buffers in place of others."""
-
-    def __init__(self) -> None:
-        self.buffers: dict[Buffer, Buffer] = {}
-        self.block_map: dict[Block, Block] = {}
-
-
-def _variables(letter: str, shape: Sequence[Expr]) -> list[Var]:
-    return [Var(f"{letter}{i}", size.dtype) for i, size in enumerate(shape)]
 
 
 def _copy(
@@ -338,18 +326,14 @@ def _copy(
     value: Expr,
     name: str,
 ) -> For | Stmt:
-    axes = tuple(
-        IterVar(Range.from_extent(size), var, SPATIAL)
-        for var, size in zip(variables, shape, strict=True)
-    )
     block = Block(
-        axes,
+        iter_vars(variables, shape),
         (BufferRegion.point(source, variables),),
         (BufferRegion.point(target, variables),),
         name,
         BufferStore(target, value, tuple(variables)),
     )
-    loops = _variables("i", shape)
+    loops = index_vars("i", shape)
     return nest(list(zip(loops, shape, strict=True)), BlockRealize(tuple(loops), _TRUE, block))
 
 
@@ -379,9 +363,5 @@ def _vanishes(term: Expr, var: Var) -> bool:
                 return right  # a word of zeros is no zero in offset binary
             return left and right if term.op == DOT_BF16 else left or right
         case Call(_, "tir.if_then_else", (condition, yes, no)):
-            return (
-                not any(isinstance(node, BufferLoad) for node in post_order(condition))
-                and _vanishes(yes, var)
-                and _vanishes(no, var)
-            )
+            return not has_load(condition) and _vanishes(yes, var) and _vanishes(no, var)
     return False

@@ -27,8 +27,8 @@ from ...tir import (
     BufferLoad,
     BufferRegion,
     BufferStore,
-    SeqStmt,
     Stmt,
+    parts_of,
     seq,
 )
 from ..analysis.cover import check_stage_pipeline
@@ -175,7 +175,7 @@ def _copy_at(
     changes: dict[Stmt, Stmt | None] = {u.block: rewriter.visit(u.block) for u in users}
     path = paths_to([loop, *users])
     body = rebuilt(loop.loop.body, path, changes)
-    parts = list(body.seq) if isinstance(body, SeqStmt) else [body or realize]
+    parts = list(parts_of(body or realize))
     parts.insert(position, realize)
     changes[loop.loop] = copy_loop(loop.loop, seq(*parts))
     whole = rebuilt(scope.block.body, path, changes)
@@ -188,7 +188,7 @@ def _copy_at(
 def _uses(state: ScheduleState, loop: StmtSRef, buffer: Buffer) -> list[_Use]:
     body = loop.loop.body
     found = []
-    for i, part in enumerate(body.seq if isinstance(body, SeqStmt) else (body,)):
+    for i, part in enumerate(parts_of(body)):
         realizes = (part,) if isinstance(part, BlockRealize) else child_realizes(state, part)
         for realize in realizes:
             read, written = accessed_buffers(state, realize.block)

@@ -42,7 +42,7 @@ from ..analysis.scope import block_scope
 from ..analysis.starts import check_starts
 from ..analysis.tree import loops_above, only_child_chain, scope_root
 from ..errors import name_of, refuse
-from ..instruction import Arguments, BlockRef, Text, primitive
+from ..instruction import BlockRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import accessed_box, covers, made_whole, runs_all
@@ -57,26 +57,18 @@ from ._cache import (
 )
 from ._domains import covering
 from ._rebuild import index_in
-from .transform_layout import find_access
+from .transform_layout import accessed_region, find_access, shown_access
 
 _TRUE = const(True)
-_SIDES = ("read", "write")
 _WRITE = 1
 _CHOICE = "tir.if_then_else"
 
 
 def _front(state: ScheduleState, block: BlockRef, buffer: Any) -> dict[str, Any]:
-    index, side = find_access(block, buffer)
-    return {"buffer_index": index, "buffer_index_type": side}
+    return find_access(block, buffer)
 
 
-def _shown(arguments: Arguments) -> Arguments:
-    side = _SIDES[arguments["buffer_index_type"]]
-    access = Text(f'("{side}", {arguments["buffer_index"]})')
-    return {"block": arguments["block"], "buffer": access}
-
-
-@primitive("ReIndex", front=_front, shown=_shown)
+@primitive("ReIndex", front=_front, shown=shown_access)
 def reindex(
     state: ScheduleState, block: BlockRef, buffer_index: int, buffer_index_type: int
 ) -> BlockRef:
@@ -99,7 +91,7 @@ def reindex(
     """
     stmt, scope = block.block, scope_root(block)
     writes = buffer_index_type == _WRITE
-    buffer = (stmt.writes if writes else stmt.reads)[buffer_index].buffer
+    buffer = accessed_region(block, buffer_index, buffer_index_type).buffer
     check_stage_pipeline(state, scope)
     top = _check_chain(block, scope)
     indices = _simplified(stmt, _only_access(block, buffer))

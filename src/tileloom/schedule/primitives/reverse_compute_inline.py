@@ -16,6 +16,7 @@ from ...expr import (
     Var,
     binary,
     const,
+    has_load,
     is_true,
     post_order,
     substitute,
@@ -326,7 +327,7 @@ def _guard(
     """Runs the producer only where the consumer has an iteration for it."""
     analyzer = Analyzer(domains_around(producer))
     condition = _in_domain(block.block, back, analyzer)
-    if any(isinstance(node, BufferLoad) for node in post_order(condition)):
+    if has_load(condition):
         raise body_refusal(producer, "what memory holds decides which elements it makes")
     around = Analyzer(domains_above(producer))
 

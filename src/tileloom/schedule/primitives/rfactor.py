@@ -28,10 +28,10 @@ from ...tir import (
     BufferRegion,
     BufferStore,
     For,
-    SeqStmt,
     Stmt,
     infer_block_access,
     make_buffer,
+    parts_of,
     seq,
 )
 from ..analysis.blocks import check_reduction
@@ -42,6 +42,7 @@ from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
+from ..rewrite import under_copies
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._rebuild import rebuilt
@@ -143,7 +144,7 @@ class _RFactor:
             if outer.loop.loop_var in reduced:
                 reducing = outer
             body = outer.loop.body
-            parts = body.seq if isinstance(body, SeqStmt) else (body,)
+            parts = parts_of(body)
             if parts[0] is not child:
                 raise refuse(
                     f"{name_of(self.block)} is not the first block in {name_of(outer)}; "
@@ -184,10 +185,6 @@ class _RFactor:
 
     def _partial(self, buffers: list[Buffer]) -> Stmt:
         """Loops and block that reduce each iteration of the loop by itself."""
-        fresh: dict[Var, Expr] = {
-            outer.loop.loop_var: Var(outer.loop.loop_var.name, outer.loop.loop_var.dtype)
-            for outer in self.loops
-        }
         own = self._iter_var(self.loop.loop, SPATIAL)
         axes: list[IterVar] = [own]
         values: list[Expr] = [self.loop.loop.loop_var]
@@ -211,20 +208,8 @@ class _RFactor:
                     of_loop[place] = added.var
             renamed[axis.var] = substitute(value, of_loop)
         self._rf_block = self._partial_block(buffers, axes, own.var, renamed)
-        stmt: Stmt = BlockRealize(
-            tuple(substitute(v, fresh) for v in values),
-            substitute(self.realize.predicate, fresh),
-            self._rf_block,
-        )
-        for outer in reversed(self.loops):
-            loop = outer.loop
-            var = fresh[loop.loop_var]
-            if isinstance(var, Var):
-                low, extent = substitute(loop.min, fresh), substitute(loop.extent, fresh)
-                stmt = For(
-                    var, low, extent, loop.kind, stmt, loop.thread_binding, dict(loop.annotations)
-                )
-        return stmt
+        realize = BlockRealize(tuple(values), self.realize.predicate, self._rf_block)
+        return under_copies([outer.loop for outer in self.loops], realize)
 
     def _taken_apart(self) -> set[Var]:
         """The loops of iteration variables that depend on the loop, or share a loop with such."""

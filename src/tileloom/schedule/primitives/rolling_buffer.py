@@ -23,7 +23,6 @@ from ...expr import (
     Var,
     binary,
     const,
-    rewrite,
     substitute,
 )
 from ...tir import (
@@ -32,9 +31,7 @@ from ...tir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferRegion,
-    BufferStore,
     Stmt,
     StmtRewriter,
     collect,
@@ -49,7 +46,7 @@ from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import accessed_box, covers, made_whole
-from ._cache import Region, domains_around
+from ._cache import Region, UseInstead, domains_around
 from ._domains import covering
 
 
@@ -272,37 +269,23 @@ def _check_axes(block: StmtSRef, region: BufferRegion, roll: _Roll) -> None:
 # ---------------------------------------------------------------------------- rewrite
 
 
-class _Rewriter(StmtRewriter):
+class _Rewriter(UseInstead):
     def __init__(self, writer: Block, old: Buffer, new: Buffer, roll: _Roll) -> None:
-        self.writer, self.old, self.new, self.roll = writer, old, new, roll
-        self.block_map: dict[Block, Block] = {}
+        super().__init__(old, new, self._wrapped, writes=True)
+        self.writer, self.roll = writer, roll
 
-    def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def _wrapped(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         axis = self.roll.axis
         wrapped = binary(FloorMod, indices[axis], IntImm(indices[axis].dtype, self.roll.extent))
         return (*indices[:axis], wrapped, *indices[axis + 1 :])
 
-    def visit_expr(self, expr: Expr) -> Expr:
-        def rule(node: Expr) -> Expr | None:
-            if isinstance(node, BufferLoad) and node.buffer is self.old:
-                return BufferLoad(self.new, self._indices(node.indices), node.predicate)
-            return None
-
-        return rewrite(expr, rule)
-
     def visit_region(self, region: BufferRegion) -> BufferRegion:
         return region
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        new = super().visit_BufferStore(stmt)
-        if isinstance(new, BufferStore) and new.buffer is self.old:
-            return new.replace(buffer=self.new, indices=self._indices(new.indices))
-        return new
 
     def visit_Block(self, stmt: Block) -> Block:
         if all(region.buffer is not self.old for region in (*stmt.reads, *stmt.writes)):
             return stmt
-        new = super().visit_Block(stmt)
+        new = StmtRewriter.visit_Block(self, stmt)
         new = new.replace(iter_vars=self._axes(new))
         reads, writes = infer_block_access(new)
         found = {r.buffer: r for r in writes}, {r.buffer: r for r in reads}

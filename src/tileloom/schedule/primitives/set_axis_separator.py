@@ -6,34 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import refuse
-from ..instruction import Arguments, BlockRef, Text, primitive
+from ..instruction import BlockRef, primitive
 from ..state import ScheduleState
 from ._buffers import ReplaceBuffer
-from .transform_layout import _SIDES, _owner, _with_buffer, find_access
+from .transform_layout import _owner, _with_buffer, accessed_region, find_access, shown_access
 
 
 def _front(
     state: ScheduleState, block: BlockRef, buffer: Any, axis_separators: Sequence[int] | None
 ) -> dict[str, Any]:
-    index, side = find_access(block, buffer)
-    return {
-        "buffer_index": index,
-        "buffer_index_type": side,
-        "axis_separators": [int(k) for k in axis_separators or ()],
-    }
+    separators = [int(k) for k in axis_separators or ()]
+    return {**find_access(block, buffer), "axis_separators": separators}
 
 
-def _shown(arguments: Arguments) -> Arguments:
-    return {
-        "block": arguments["block"],
-        "buffer": Text(
-            f'("{_SIDES[arguments["buffer_index_type"]]}", {arguments["buffer_index"]})'
-        ),
-        "axis_separators": arguments["axis_separators"],
-    }
-
-
-@primitive("SetAxisSeparator", front=_front, shown=_shown)
+@primitive("SetAxisSeparator", front=_front, shown=shown_access)
 def set_axis_separator(
     state: ScheduleState,
     block: BlockRef,
@@ -57,7 +43,7 @@ def set_axis_separator(
     >>> sch.get(sch.get_block("B")).writes[0].buffer.axis_separators
     (1,)
     """
-    old = (block.block.reads, block.block.writes)[buffer_index_type][buffer_index].buffer
+    old = accessed_region(block, buffer_index, buffer_index_type).buffer
     wanted = tuple(int(k) for k in axis_separators)
     if list(wanted) != sorted(wanted) or any(not 0 <= k <= old.ndim for k in wanted):
         raise refuse(
@@ -67,7 +53,7 @@ def set_axis_separator(
         )
     owner, is_param = _owner(state, block, old)
     new = old.replace(axis_separators=wanted)
-    rewriter = ReplaceBuffer(old, new)
+    rewriter = ReplaceBuffer({old: new})
     changed = rewriter.visit_Block(owner.block)
     name = state.function_of(owner)
     state.replace(owner, changed, rewriter.block_map)

@@ -35,6 +35,6 @@ def set_scope(
     if old.scope == storage_scope:
         return
     pointer = Var(old.data.name, "handle", (str(old.dtype), storage_scope))
-    rewriter = ReplaceBuffer(old, old.replace(data=pointer, scope=storage_scope))
+    rewriter = ReplaceBuffer({old: old.replace(data=pointer, scope=storage_scope)})
     new = rewriter.visit_Block(owner.block)
     state.replace(owner, new, rewriter.block_map)

@@ -24,21 +24,17 @@ from ...tir.walk import substitute_stmt
 from ..analysis.blocks import check_trivial_binding
 from ..analysis.tree import is_zero, loops_above, only_child_chain
 from ..errors import name_of, refuse
-from ..instruction import Arguments, BlockRef, primitive
+from ..instruction import BlockRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._index_maps import INDEX_MAP, as_index_map, index_map_text
+from ._index_maps import INDEX_MAP, as_index_map
 
 
 def _front(state: ScheduleState, block: BlockRef, index_map: Any) -> dict[str, Any]:
     return {"index_map": as_index_map(index_map, len(block.block.iter_vars))}
 
 
-def _shown(arguments: Arguments) -> Arguments:
-    return {"block": arguments["block"], "index_map": index_map_text(arguments["index_map"])}
-
-
-@primitive("TransformBlockLayout", codecs={"index_map": INDEX_MAP}, front=_front, shown=_shown)
+@primitive("TransformBlockLayout", codecs={"index_map": INDEX_MAP}, front=_front)
 def transform_block_layout(state: ScheduleState, block: BlockRef, index_map: IndexMap) -> None:
     """Give a block new iteration variables and loops, functions of the old ones.
 

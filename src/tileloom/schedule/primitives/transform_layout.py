@@ -44,20 +44,24 @@ def _front(
     *,
     assume_injective_transform: bool = False,
 ) -> dict[str, Any]:
-    index, side = find_access(block, buffer)
-    region = (block.block.reads, block.block.writes)[side][index]
+    access = find_access(block, buffer)
+    region = accessed_region(block, **access)
     given = as_index_map(index_map, region.buffer.ndim)
     return {
-        "buffer_index": index,
-        "buffer_index_type": side,
+        **access,
         "index_map": given,
         "pad_value": pad_padding(pad_value, given, region.buffer),
         "assume_injective_transform": assume_injective_transform,
     }
 
 
-def find_access(block: StmtSRef, buffer: Any) -> tuple[int, int]:
-    """The index of an access and whether it is read (0) or written (1).
+def accessed_region(block: StmtSRef, buffer_index: int, buffer_index_type: int) -> BufferRegion:
+    """The region that an access of a block is declared by."""
+    return (block.block.reads, block.block.writes)[buffer_index_type][buffer_index]
+
+
+def find_access(block: StmtSRef, buffer: Any) -> dict[str, int]:
+    """The arguments that tell an access: its index, and whether it is read (0) or written (1).
 
     Args:
         buffer: ("read" or "write", index), the buffer's name, or the buffer.
@@ -66,7 +70,7 @@ def find_access(block: StmtSRef, buffer: Any) -> tuple[int, int]:
     if isinstance(buffer, (tuple, list)) and len(buffer) == 2 and buffer[0] in _SIDES:
         side = _SIDES.index(buffer[0])
         if isinstance(buffer[1], int) and 0 <= buffer[1] < len(sides[side]):
-            return buffer[1], side
+            return {"buffer_index": buffer[1], "buffer_index_type": side}
         raise refuse(
             f"{name_of(block)} has {len(sides[side])} {buffer[0]} regions, there is no {buffer[1]}",
             at=[block],
@@ -74,7 +78,7 @@ def find_access(block: StmtSRef, buffer: Any) -> tuple[int, int]:
     for side in (_WRITE, _READ):
         for index, region in enumerate(sides[side]):
             if region.buffer is buffer or region.buffer.name == buffer:
-                return index, side
+                return {"buffer_index": index, "buffer_index_type": side}
     names = sorted({region.buffer.name for side in sides for region in side})
     raise refuse(
         f"{name_of(block)} does not access {buffer!r}",
@@ -96,16 +100,19 @@ def pad_padding(value: Any, index_map: IndexMap, buffer: Buffer) -> Any:
     raise refuse(f"padding must be a number or a function, got {type(value).__name__}")
 
 
+def shown_access(arguments: Arguments) -> Arguments:
+    """The arguments with the access as Python text, as `find_access` takes it."""
+    rest = dict(arguments)
+    block, index, side = (rest.pop(key) for key in ("block", "buffer_index", "buffer_index_type"))
+    return {"block": block, "buffer": Text(f'("{_SIDES[side]}", {index})'), **rest}
+
+
 def _shown(arguments: Arguments) -> Arguments:
     pad = arguments["pad_value"]
     return {
-        "block": arguments["block"],
-        "buffer": Text(
-            f'("{_SIDES[arguments["buffer_index_type"]]}", {arguments["buffer_index"]})'
-        ),
+        **shown_access(arguments),
         "index_map": index_map_text(arguments["index_map"]),
         "pad_value": Text("None") if pad is None else pad,
-        "assume_injective_transform": arguments["assume_injective_transform"],
     }
 
 
@@ -142,8 +149,7 @@ def transform_layout(
     >>> sch.get(sch.get_block("B")).writes[0].buffer.shape
     (2, 8, 4)
     """
-    region = (block.block.reads, block.block.writes)[buffer_index_type][buffer_index]
-    old = region.buffer
+    old = accessed_region(block, buffer_index, buffer_index_type).buffer
     owner, is_param = _owner(state, block, old)
     index_map = index_map.fitting(old.shape)
     padding = _padding(block, old, index_map, pad_value, assume_injective_transform)

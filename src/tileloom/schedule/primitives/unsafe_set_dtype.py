@@ -46,9 +46,8 @@ class _Retype(ReplaceBuffer):
     """Loads give the old type again; stores convert to the new one."""
 
     def __init__(self, old: Buffer, new: Buffer) -> None:
-        super().__init__(old, new)
+        super().__init__({old: new})
         self.old_type: DType = old.dtype
-        self.new = new
 
     def visit_expr(self, expr: Expr) -> Expr:
         return rewrite(expr, self._convert)

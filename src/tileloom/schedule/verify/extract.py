@@ -22,6 +22,7 @@ from ...expr import (
     const,
     find_op,
     free_vars,
+    has_load,
     post_order,
     substitute,
 )
@@ -151,7 +152,7 @@ class _Walk:
 
     def let(self, stmt: LetStmt, frame: Frame) -> Frame:
         """The frame in which a name stands for a value; one that was loaded is loaded once."""
-        if any(isinstance(part, BufferLoad) for part in post_order(stmt.value)):
+        if has_load(stmt.value):
             statement = self.begin()
             self.loads(stmt.value, frame.at(0), statement)
             return replace(frame, lets={**frame.lets, stmt.var: (stmt.value, statement)})
@@ -456,7 +457,7 @@ class _Walk:
 
     def not_affine(self, memory: Memory, index: Expr, frame: Frame) -> None:
         block = frame.place.name if frame.place is not None else "the function"
-        if any(isinstance(part, BufferLoad) for part in post_order(index)):
+        if has_load(index):
             self.depends_on_data(memory, frame)
         else:
             what = f"an index of {memory.name!r} in block {block!r}"

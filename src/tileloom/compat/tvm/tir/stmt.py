@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import tir
 from ....expr import Expr, ExprLike, Range, StringImm, as_expr, const
-from ....tir import Buffer, Stmt
+from ....tir import Buffer, Stmt, parts_of
 from .._names import NodeType, missing, node_type
 
 
@@ -165,7 +165,7 @@ def stmt_seq(*args: Any) -> Stmt:
 
 def stmt_list(stmt: Stmt) -> list[Stmt]:
     """The statements of a sequence."""
-    return list(stmt.seq) if isinstance(stmt, tir.SeqStmt) else [stmt]
+    return list(parts_of(stmt))
 
 
 __all__ = [
