@@ -28,11 +28,11 @@ from ..tir import (
     BufferLoad,
     BufferStore,
     For,
-    LetStmt,
     PrimFunc,
     Stmt,
     make_buffer,
     seq,
+    under_names,
 )
 from .math import if_then_else
 from .tensor import ComputeOp, PlaceholderOp, Tensor
@@ -276,9 +276,7 @@ def _combine(
     names = [Var(f"v_{buffer.name}", buffer.dtype) for buffer in buffers]
     rows = zip(buffers, names, strict=True)
     body = seq(*(BufferStore(buffer, name, tuple(at)) for buffer, name in rows))
-    for name, value in reversed(list(zip(names, results, strict=True))):
-        body = LetStmt(name, value, body)
-    return body
+    return under_names(list(zip(names, results, strict=True)), body)
 
 
 def _topological(tensors: Sequence[Tensor]) -> list[PlaceholderOp | ComputeOp]:

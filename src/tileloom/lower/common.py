@@ -207,6 +207,19 @@ def replace_vars(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
     return Replacer(values, {}).visit(stmt) if values else stmt
 
 
+def replaced(stmt: Stmt, changes: Mapping[Stmt, Stmt]) -> Stmt:
+    """`stmt` with other statements in place of some of those in it."""
+    return _Replaced(changes).visit(stmt) if changes else stmt
+
+
+class _Replaced(StmtRewriter):
+    def __init__(self, changes: Mapping[Stmt, Stmt]) -> None:
+        self.changes = changes
+
+    def visit(self, stmt: Stmt) -> Stmt:
+        return self.changes.get(stmt) or super().visit(stmt)
+
+
 def loaded_buffers(expr: Expr) -> frozenset[Buffer]:
     """The buffers that `expr` reads (memoised)."""
     if not has_load(expr):

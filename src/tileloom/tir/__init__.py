@@ -33,9 +33,12 @@ from .nodes import (
     While,
     first_line,
     is_no_op,
+    loop_nest,
     make_buffer,
     parts_of,
     seq,
+    under_loops,
+    under_names,
 )
 from .walk import (
     BufferRewriter,
@@ -93,8 +96,9 @@ __all__ = [
     "PrimFunc", "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING",
     "UNROLLED", "VECTORIZED", "While", "access_regions", "all_exprs", "allocated_buffers",
     "assert_structural_equal", "buffer_accesses", "buffer_exprs", "collect", "collect_exprs",
-    "detect_buffer_lca", "first_line", "infer_block_access", "is_no_op", "make_buffer",
-    "map_exprs", "parts_of", "pre_order", "register_structure", "renewed", "run", "seq",
-    "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
-    "substitute_stmt", "undefined_vars", "union_regions", "used_buffers", "verify",
+    "detect_buffer_lca", "first_line", "infer_block_access", "is_no_op", "loop_nest",
+    "make_buffer", "map_exprs", "parts_of", "pre_order", "register_structure", "renewed", "run",
+    "seq", "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
+    "substitute_stmt", "undefined_vars", "under_loops", "under_names", "union_regions",
+    "used_buffers", "verify",
 ]  # fmt: skip

@@ -459,6 +459,29 @@ def first_line(node: object) -> str:
 # ---------------------------------------------------------------------------- building
 
 
+def under_loops(loops: Sequence[For], body: Stmt) -> Stmt:
+    """`body` under loops like these, the first one outermost."""
+    for loop in reversed(loops):
+        body = loop.replace(body=body)
+    return body
+
+
+def under_names(names: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+    """`body` with variables for values, of which each may use those before it."""
+    for var, value in reversed(names):
+        body = LetStmt(var, value, body)
+    return body
+
+
+def loop_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
+    """Loops of which each holds nothing but the next, and what the last of them holds."""
+    loops: list[For] = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    return loops, stmt
+
+
 def parts_of(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements of a row, or just the statement."""
     return stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)

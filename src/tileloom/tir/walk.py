@@ -173,7 +173,7 @@ class StmtRewriter:
     def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
         values = self.all(stmt.iter_values, self.visit_expr)
         predicate = self.visit_expr(stmt.predicate)
-        block = self.visit_Block(stmt.block)
+        block = self.visit(stmt.block)
         return self.update(stmt, iter_values=values, predicate=predicate, block=block)
 
     def visit_iter_var(self, axis: IterVar) -> IterVar:

@@ -14,10 +14,10 @@ from ...tir import (
     BufferStore,
     Evaluate,
     For,
-    LetStmt,
     Stmt,
     seq,
     stmt_children,
+    under_names,
 )
 from ..common import THREAD_KEYS, loaded_buffers
 
@@ -121,9 +121,7 @@ def combine_into(
     names = [Var("next", value.dtype) for value in values]
     pairs = zip(targets, names, strict=True)
     body = seq(*(BufferStore(target, name, (at,)) for target, name in pairs))
-    for name, value in zip(reversed(names), reversed(values), strict=True):
-        body = LetStmt(name, value, body)
-    return body
+    return under_names(list(zip(names, values, strict=True)), body)
 
 
 @dataclass(frozen=True, slots=True)

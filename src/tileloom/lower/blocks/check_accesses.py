@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.faults import bounds_message
-from ...expr import Call, Expr, StringImm, cast, conjunction
+from ...expr import Call, Expr, StringImm, conjunction
 from ...expr.bounds import BoundAnalyzer
 from ...expr.effects import CHECK_INDEX
 from ...tir import (
@@ -21,11 +21,11 @@ from ...tir import (
     first_line,
     seq,
 )
-from ..analysis import lanes
 from ..analysis.access_walk import AccessWalk
 from ..analysis.guarded_accesses import Access, Guarded, accesses_of
 from ..analysis.known_bounds import under
 from ..common import on_body
+from .lower_match_buffer import shifted
 from .refuse_out_of_bounds import text_of
 
 
@@ -49,13 +49,7 @@ def _sources(
     """What an access touches: its own buffer, and those that this one is a view of."""
     found = [(buffer, indices)]
     while (region := views.get(buffer)) is not None:
-        skipped = len(region.region) - len(indices)
-        first = [part.min for part in region.region[:skipped]]
-        rest = [
-            lanes.add(cast(index.dtype, part.min), index)
-            for part, index in zip(region.region[skipped:], indices, strict=True)
-        ]
-        buffer, indices = region.buffer, (*first, *rest)
+        buffer, indices = region.buffer, shifted(region, indices)
         found.append((buffer, indices))
     return found
 

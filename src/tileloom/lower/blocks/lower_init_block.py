@@ -41,7 +41,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.known_bounds import size_bounds
-from ..common import ADDRESS_OF, conjuncts, fresh_copy, loaded_buffers, on_body
+from ..common import ADDRESS_OF, conjuncts, fresh_copy, loaded_buffers, on_body, replaced
 
 PIPELINE_STAGE = "software_pipeline_stage"
 
@@ -72,7 +72,8 @@ class _LowerInit(StmtRewriter):
             init = self._hoisted(path, stmt)
             if init is not None:
                 inits.append(init)
-                loop = _DropInit(path.realize).visit(loop)
+                started = path.realize.block.replace(init=None)
+                loop = replaced(loop, {path.realize: path.realize.replace(block=started)})
             else:
                 empty = self._when_empty(path, stmt)
                 if empty is not None:
@@ -176,14 +177,6 @@ def _paths(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[_Path]:
             yield _Path(loops, stmt)
         case _:
             pass
-
-
-class _DropInit(StmtRewriter):
-    def __init__(self, realize: BlockRealize) -> None:
-        self.realize = realize
-
-    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
-        return stmt.replace(block=stmt.block.replace(init=None)) if stmt is self.realize else stmt
 
 
 def _is_alone(path: _Path, top: For) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...base.errors import VerifyError
 from ...expr import Expr, Range, Var, cast
 from ...tir import Block, Buffer, BufferRegion, PrimFunc
@@ -76,10 +78,10 @@ class _LowerMatch(Replacer):
         region = self.views.get(buffer)
         if region is None:
             return super().access(buffer, indices)
-        return region.buffer, _shifted(region, indices)
+        return region.buffer, shifted(region, indices)
 
 
-def _shifted(region: BufferRegion, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def shifted(region: BufferRegion, indices: Sequence[Expr]) -> tuple[Expr, ...]:
     """The indices into the source of an access to its view; leading axes are single elements."""
     skipped = len(region.region) - len(indices)
     first = [part.min for part in region.region[:skipped]]
@@ -91,7 +93,7 @@ def _shifted(region: BufferRegion, indices: tuple[Expr, ...]) -> tuple[Expr, ...
 
 
 def _compose(outer: BufferRegion, parts: tuple[Range, ...]) -> BufferRegion:
-    lows = _shifted(outer, tuple(part.min for part in parts))
+    lows = shifted(outer, tuple(part.min for part in parts))
     skipped = outer.region[: len(lows) - len(parts)]
     extents = [part.extent for part in (*skipped, *parts)]
     return BufferRegion(outer.buffer, tuple(map(Range, lows, extents)))

@@ -42,7 +42,7 @@ from ...tir import (
 from ...tir.atomics import has_atomic, written_pointers
 from ..analysis.threads import KernelBody, storage_rank
 from ..blocks import allocate
-from ..common import ADDRESS_OF, IF_THEN_ELSE, THREAD_EXTENT, conjuncts, unlikely_free
+from ..common import ADDRESS_OF, IF_THEN_ELSE, THREAD_EXTENT, conjuncts, replaced, unlikely_free
 from .kernels import on_kernels
 
 #: Bytes that a thread keeps: of the values of one load over its loops, and of all of a kernel. More
@@ -163,7 +163,7 @@ class _Eliminate(StmtRewriter):
         for node in inner:
             if times[node] == 1:
                 changed[node] = self.nested(node)
-        body = _Replace(changed).visit(stmt)
+        body = replaced(stmt, changed)
         for entry in kept.values():
             body = allocate(entry.buffer, body)
         return body
@@ -306,12 +306,3 @@ def _position(path: _Path, lanes: int) -> Expr:
         at = step if at is None else at * loop.extent + step
     at = const(0) if at is None else at
     return at if lanes == 1 else Ramp(at * lanes, const(1, at.dtype), lanes)
-
-
-class _Replace(StmtRewriter):
-    def __init__(self, changed: Mapping[Stmt, Stmt]) -> None:
-        self.changed = changed
-
-    def visit(self, stmt: Stmt) -> Stmt:
-        found = self.changed.get(stmt)
-        return super().visit(stmt) if found is None else found

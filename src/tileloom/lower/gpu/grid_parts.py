@@ -67,8 +67,7 @@ def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[DeviceAcces
         case BufferStore(buffer=buffer) if buffer.data in memory:
             yield DeviceAccess(buffer, stmt.indices, around, stmt.predicate is not None)
         case For():
-            run = stmt.domain
-            yield from places(stmt.body, memory, around.with_loop(stmt.loop_var, run))
+            yield from places(stmt.body, memory, around.with_loop(stmt.loop_var, stmt.domain))
         case LetStmt():
             yield from places(stmt.body, memory, around.with_loop(stmt.var, None))
         case IfThenElse():

@@ -25,6 +25,7 @@ from ...tir import (
     make_buffer,
     pre_order,
     seq,
+    under_loops,
 )
 from ..analysis.threads import THREAD_TAGS, is_thread_loop, storage_rank, tag_of
 from ..common import likely, on_body, replace_vars
@@ -153,9 +154,7 @@ def _in_vectors(copy: _Copy) -> Stmt:
         count = int(last.extent) // copy.lanes  # type: ignore[call-overload]
         last = last.replace(min=const(0, lane.dtype), extent=const(count, lane.dtype))
     body = last.replace(body=body)
-    for loop in reversed(outer):
-        body = loop.replace(body=body)
-    return body
+    return under_loops(outer, body)
 
 
 def _dealt_out(copy: _Copy, threads: dict[str, int]) -> Stmt:

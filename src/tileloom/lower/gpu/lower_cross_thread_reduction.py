@@ -32,7 +32,9 @@ from ...tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    loop_nest,
     seq,
+    under_loops,
 )
 from ..analysis.thread_reductions import ThreadReduction, recognise
 from ..analysis.threads import (
@@ -113,11 +115,7 @@ def _thread_reduction(
 ) -> tuple[list[For], BlockRealize] | None:
     """Loops that all feed one reduction, and its block; some of them or of those around it are
     bound to threads."""
-    loops: list[For] = []
-    inner: Stmt = stmt
-    while isinstance(inner, For):
-        loops.append(inner)
-        inner = inner.body
+    loops, inner = loop_nest(stmt)
     if not isinstance(inner, BlockRealize) or inner.block.init is None:
         return None
     carriers = inner.loops_of(REDUCE)
@@ -186,8 +184,7 @@ def _rewrite(around: Sequence[For], loops: Sequence[For], realize: BlockRealize)
         pairs = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
         across = _across(whole, update, update.sources, threads, pairs)
     body = seq(*parts, across, _write_back(whole, update, threads, realize))
-    for loop in reversed(inner):
-        body = loop.replace(body=body)
+    body = under_loops(inner, body)
     block = Block((), (), (), "", body, alloc_buffers=tuple(buffers))
     return BlockRealize((), _TRUE, block)
 
@@ -211,10 +208,7 @@ def _own_part(
         body=combine_into(update.combiner, own, _ZERO, update.sources),
         init=None,
     )
-    nest: Stmt = realize.replace(block=step)
-    for loop in reversed(loops):
-        nest = loop.replace(body=nest)
-    return [BlockRealize((), _TRUE, start), nest]
+    return [BlockRealize((), _TRUE, start), under_loops(loops, realize.replace(block=step))]
 
 
 def _across(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...base import dtype
 from ...base.errors import UserError
 from ...expr import Call, Expr, IntImm, const
 from ...tir import (
-    Allocate,
     Buffer,
     BufferLoad,
-    DeclBuffer,
     Evaluate,
     PrimFunc,
     Stmt,
@@ -22,6 +19,7 @@ from ...tir import (
 )
 from ..analysis.pointers import BULK
 from ..analysis.threads import KernelBody
+from ..blocks import allocate
 from ..common import ADDRESS_OF
 from .kernels import inside_threads, on_kernels
 
@@ -62,11 +60,7 @@ def _with_names(kernel: KernelBody) -> Stmt:
         )
     buffer = make_buffer((made[0].args[0].value,), "uint64", "barriers", scope="shared")
 
-    def with_barriers(body: Stmt) -> Stmt:
-        inner = DeclBuffer(buffer, body)
-        return Allocate(buffer.data, dtype("uint64"), buffer.shape, const(True), inner)
-
-    return inside_threads(_Name(buffer).visit(kernel.root), with_barriers)
+    return inside_threads(_Name(buffer).visit(kernel.root), lambda body: allocate(buffer, body))
 
 
 class _Name(StmtRewriter):

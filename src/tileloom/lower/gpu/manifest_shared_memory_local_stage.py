@@ -15,8 +15,10 @@ from ...tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    loop_nest,
     make_buffer,
     seq,
+    under_loops,
 )
 from ..analysis.threads import is_thread_loop, tag_of
 from ..common import fresh_copy, on_body
@@ -64,11 +66,7 @@ class _Manifest(StmtRewriter):
 
 def _annotated(stmt: For) -> tuple[list[For], BlockRealize] | None:
     """The loops down to an annotated block, if there is nothing else in them."""
-    loops: list[For] = []
-    inner: Stmt = stmt
-    while isinstance(inner, For):
-        loops.append(inner)
-        inner = inner.body
+    loops, inner = loop_nest(stmt)
     if not isinstance(inner, BlockRealize) or not inner.block.annotations.get(LOCAL_STAGE):
         return None
     return loops, inner
@@ -94,7 +92,5 @@ def _staged(loops: list[For], realize: BlockRealize) -> tuple[Buffer, Stmt]:
     give = block.replace(
         reads=point, annotations=notes, body=store.replace(value=BufferLoad(local, at))
     )
-    nests: list[Stmt] = [realize.replace(block=part) for part in (fetch, give)]
-    for loop in reversed(loops):
-        nests = [loop.replace(body=nest) for nest in nests]
-    return local, seq(nests[0], fresh_copy(nests[1], {}))
+    first, then = (under_loops(loops, realize.replace(block=part)) for part in (fetch, give))
+    return local, seq(first, fresh_copy(then, {}))

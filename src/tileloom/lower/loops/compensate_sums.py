@@ -31,11 +31,9 @@ from ...expr.linear import Linear
 from ...tir import (
     SERIAL,
     UNROLLED,
-    Allocate,
     Buffer,
     BufferLoad,
     BufferStore,
-    DeclBuffer,
     For,
     IfThenElse,
     LetStmt,
@@ -44,8 +42,10 @@ from ...tir import (
     StmtRewriter,
     make_buffer,
     seq,
+    under_names,
 )
 from ..analysis.linear import constant_difference, linear, number
+from ..blocks import allocate
 from ..common import fresh_copy, on_body, replace_vars
 from .long_sums import SumUpdate, extent_of, repeated_updates, run_of
 
@@ -167,9 +167,7 @@ class _Places:
                 BufferStore(self.buffer, total, (index,)),
             )
             names = ((a, old), (b, new), (total, a + b), (shift, total - a))
-            for var, value in reversed(names):
-                stores = LetStmt(var, value, stores)
-            return stores
+            return under_names(names, stores)
 
         return self.each(body)
 
@@ -208,8 +206,7 @@ class _Compensate(StmtRewriter):
             *(part.give_back() for part in places),
         )
         for part in reversed(memory):
-            declared = DeclBuffer(part, result)
-            result = Allocate(part.data, part.dtype, part.shape, const(True), declared)
+            result = allocate(part, result)
         if extent_of(stmt) is None and set(runs.steps) == {stmt}:  # one run is just the loop
             enough = stmt.extent <= const(runs.steps[stmt], stmt.loop_var.dtype)
             return IfThenElse(enough, fresh_copy(stmt, {}), result)

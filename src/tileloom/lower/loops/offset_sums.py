@@ -15,18 +15,19 @@ from ...expr import Add, Call, Expr, IntImm, const, free_vars
 from ...expr.dot_ops import DOT_INT8, DOT_OFFSET, FLIP_SIGNS, is_bare_dot
 from ...tir import (
     SERIAL,
-    Allocate,
     Buffer,
     BufferLoad,
     BufferStore,
-    DeclBuffer,
     For,
     PrimFunc,
     Stmt,
     StmtRewriter,
+    loop_nest,
     make_buffer,
     seq,
+    under_loops,
 )
+from ..blocks import allocate
 from ..common import fresh_copy, loaded_buffers, on_body
 
 #: So many sums of right factors may be kept beside those of products.
@@ -87,8 +88,7 @@ class _Sum:
             self.loop.replace(body=body),
             _nest(self.loops, self._less(BufferLoad(excess, [place]))),
         )
-        declared = DeclBuffer(excess, stmt)
-        return Allocate(excess.data, excess.dtype, excess.shape, const(True), declared)
+        return allocate(excess, stmt)
 
     def _place(self) -> Expr:
         place: Expr = const(0)
@@ -102,11 +102,7 @@ class _Sum:
 
 
 def _sum_of(loop: For) -> _Sum | None:
-    loops: list[For] = []
-    store = loop.body
-    while isinstance(store, For):
-        loops.append(store)
-        store = store.body
+    loops, store = loop_nest(loop.body)
     if not isinstance(store, BufferStore) or store.predicate is not None:
         return None
     dot = _added(store)
@@ -138,6 +134,4 @@ def _extent(loop: For) -> int:
 
 
 def _nest(loops: Sequence[For], body: Stmt) -> Stmt:
-    for loop in reversed(loops):
-        body = loop.replace(body=body)
-    return fresh_copy(body, {})
+    return fresh_copy(under_loops(loops, body), {})

@@ -40,7 +40,6 @@ from ...tir import (
     IfThenElse,
     LetStmt,
     Stmt,
-    StmtRewriter,
     collect_exprs,
     make_buffer,
     parts_of,
@@ -50,7 +49,7 @@ from ...tir import (
 )
 from ..analysis.linear import linear
 from ..analysis.thread_reductions import identity
-from ..common import Access, Replacer, fresh_copy, loaded_buffers, replace_vars
+from ..common import Access, Replacer, fresh_copy, loaded_buffers, replace_vars, replaced
 from .body import CannotVectorize, Vectorizer
 from .places import StoredPlaces
 
@@ -190,7 +189,7 @@ def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, Ac
     found: dict[Stmt, Accumulator] = {}
     length = -(-most_steps(loop) // width) * width
     loads = _loaded_elsewhere(loop.body)
-    replaced: dict[Stmt, Stmt] = {}
+    swapped: dict[Stmt, Stmt] = {}
     for stmt in pre_order(loop.body):
         if not isinstance(stmt, BufferStore) or stmt.buffer.data in loads:
             continue
@@ -205,8 +204,8 @@ def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, Ac
         at = loop.loop_var - loop.min
         new = BufferStore(parts, op(BufferLoad(parts, (at,)), value), (at,))
         found[new] = Accumulator(stmt, op, value, index, parts)
-        replaced[stmt] = new
-    return (loop.replace(body=_Swap(replaced).visit(loop.body)), found) if found else (loop, found)
+        swapped[stmt] = new
+    return (loop.replace(body=replaced(loop.body, swapped)), found) if found else (loop, found)
 
 
 def _loaded_elsewhere(body: Stmt) -> set[Var]:
@@ -220,14 +219,6 @@ def _loaded_elsewhere(body: Stmt) -> set[Var]:
         for expr in stmt_exprs(stmt):
             found |= {buffer.data for buffer in loaded_buffers(expr)} - own
     return found
-
-
-class _Swap(StmtRewriter):
-    def __init__(self, replaced: Mapping[Stmt, Stmt]) -> None:
-        self.replaced = replaced
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        return self.replaced.get(stmt, stmt)
 
 
 def after_inits(

@@ -20,18 +20,9 @@ from ...expr import (
     free_vars,
     substitute,
 )
-from ...tir import (
-    Allocate,
-    BufferLoad,
-    BufferStore,
-    DeclBuffer,
-    For,
-    LetStmt,
-    Stmt,
-    make_buffer,
-    seq,
-)
+from ...tir import BufferLoad, BufferStore, For, Stmt, make_buffer, seq, under_loops, under_names
 from ..analysis.thread_reductions import recognise_choice
+from ..blocks import allocate
 from ..common import replace_vars
 from .accumulators import with_plain_indices
 from .body import Vectorizer
@@ -50,9 +41,7 @@ def vectorized_argmax(chain: Sequence[For]) -> Stmt | None:
         return None  # each iteration has a place of its own
     strips = _ArgmaxStrips(loop, *found)
     stmt = strips.with_accumulators(strips.loops())
-    for around in reversed(outer):
-        stmt = around.replace(body=stmt)
-    return stmt
+    return under_loops(outer, stmt)
 
 
 class _ArgmaxStrips(Strips):
@@ -107,9 +96,7 @@ class _ArgmaxStrips(Strips):
             )
         )
         bound = [*zip(before, old), *zip(comes, new), *zip(names, chosen)]
-        for name, value in reversed(bound):
-            stmt = LetStmt(name, value, stmt)
-        return stmt
+        return under_names(bound, stmt)
 
     def with_accumulators(self, body: Stmt) -> Stmt:
         """The loops between what there was and what is chosen at last."""
@@ -126,8 +113,7 @@ class _ArgmaxStrips(Strips):
             stmts.append(store.replace(value=BufferLoad(buffer, (const(0, self.kind),))))
         stmt = seq(*stmts)
         for buffer in self.partial:
-            stmt = DeclBuffer(buffer, stmt)
-            stmt = Allocate(buffer.data, buffer.dtype, buffer.shape, const(True), stmt)
+            stmt = allocate(buffer, stmt)
         return stmt
 
     def _halved(self, width: int) -> Stmt:

@@ -62,6 +62,7 @@ from ...tir import (
     Stmt,
     While,
     seq,
+    under_names,
 )
 from ..analysis import lanes
 from ..analysis.conditions import may_divide_by_zero, may_trap, negate
@@ -226,9 +227,7 @@ class Vectorizer:
         body = self._under(parts, stmt.then_case)
         if stmt.else_case is not None:
             body = seq(body, self._under([negate(_together(parts))], stmt.else_case))
-        for name, value in reversed(names):
-            body = LetStmt(name, value, body)
-        return body
+        return under_names(names, body)
 
     def _conditions(self, condition: Expr) -> tuple[list[Expr], list[tuple[Var, Expr]]]:
         """The conjuncts in vector form; each is evaluated only where those before it hold.

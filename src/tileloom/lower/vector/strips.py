@@ -38,7 +38,6 @@ from ...tir import (
     Buffer,
     BufferLoad,
     BufferStore,
-    DeclBuffer,
     Evaluate,
     For,
     IfThenElse,
@@ -50,8 +49,11 @@ from ...tir import (
     parts_of,
     seq,
     stmt_exprs,
+    under_loops,
+    under_names,
 )
 from ..analysis.conditions import negate
+from ..blocks import allocate
 from ..common import IF_THEN_ELSE, conjuncts, fresh_copy, replace_vars
 from .accumulators import (
     COLUMNS,
@@ -108,9 +110,7 @@ def in_strips(chain: Sequence[For], before: Stmt | None = None) -> tuple[Stmt, b
         known = after_inits(strips.columns, strips.loop, before)
         strips.columns = known or strips.columns
     stmt = strips.with_accumulators(body)
-    for around in reversed(outer):
-        stmt = around.replace(body=stmt)
-    return stmt, known is not None
+    return under_loops(outer, stmt), known is not None
 
 
 class Strips:
@@ -258,14 +258,7 @@ class Strips:
         after += [part for c in columns for part in add_columns(c, self.loop, self.width)]
         stmt = seq(*before, body, *after)
         for accumulator in (*accumulators, *columns):
-            stmt = DeclBuffer(accumulator.parts, stmt)
-            stmt = Allocate(
-                accumulator.parts.data,
-                accumulator.parts.dtype,
-                accumulator.parts.shape,
-                const(True),
-                stmt,
-            )
+            stmt = allocate(accumulator.parts, stmt)
         return stmt
 
     def _at(self, part: int) -> Expr:
@@ -300,9 +293,7 @@ class Strips:
             value = accumulator.op(low, high)
         old = BufferLoad(accumulator.store.buffer, accumulator.store.indices)
         stmt: Stmt = accumulator.store.replace(value=accumulator.op(old, value))
-        for var, part_value in reversed(halves):
-            stmt = LetStmt(var, part_value, stmt)
-        return stmt
+        return under_names(halves, stmt)
 
 
 def _halves(lanes: int, accumulator: Accumulator) -> tuple[range, range]:

@@ -23,16 +23,7 @@ from ...expr import (
     rewrite,
 )
 from ...expr.register_transpose import transposed
-from ...tir import (
-    SERIAL,
-    BufferStore,
-    For,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    pre_order,
-    seq,
-)
+from ...tir import SERIAL, BufferStore, For, SeqStmt, Stmt, pre_order, seq, under_names
 from ..analysis.linear import linear
 from ..common import Replacer, fresh_copy
 from .accumulators import find_accumulators, with_plain_indices
@@ -145,9 +136,7 @@ class _Tiles:
                 for k in range(self.side)
             )
         )
-        for var, value in reversed(bound):
-            stmt = LetStmt(var, value, stmt)
-        return stmt
+        return under_names(bound, stmt)
 
     def _transpose(
         self, load: TileLoad, row: Expr, column: Expr, bound: list[tuple[Var, Expr]]

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ...expr import IntImm, Ramp, const
-from ...tir import SERIAL, VECTORIZED, For, PrimFunc, SeqStmt, Stmt, StmtRewriter, is_no_op, seq
+from ...tir import (
+    SERIAL,
+    VECTORIZED,
+    For,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    StmtRewriter,
+    is_no_op,
+    seq,
+    under_loops,
+)
 from ..common import fresh_copy, on_body, replace_vars
 from .argmax import vectorized_argmax
 from .body import CannotVectorize, Vectorizer
@@ -71,9 +82,7 @@ class _VectorizeLoops(StmtRewriter):
         except CannotVectorize:
             *outer, loop = chain
             stmt: Stmt = self.visit(loop.replace(annotations=_without(loop, LANES, PARTS)))
-            for around in reversed(outer):
-                stmt = around.replace(body=stmt)
-            return stmt, False
+            return under_loops(outer, stmt), False
 
 
 def _without(loop: For, *keys: str) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from ...tir import (
     StmtRewriter,
     substitute_stmt,
     undefined_vars,
+    under_loops,
 )
 from ...tir.analysis_intervals import Intervals
 from ..analysis.blocks import loaded_points
@@ -395,9 +396,6 @@ def blockized(
     changed = renamed.visit_Block(block)
     inner = BlockRealize(axes.values, divided.inner_predicate, inner_block(changed, axes))
     inside = bounds_inside(inside, outside, binder, loop)
-    body: Stmt = inner
-    for node in reversed(inside):
-        body = node.replace(body=body)
     init = None
     if changed.init is not None:
         init = outer_init(changed.init, inner, inside, f"{block.name_hint}_init")
@@ -406,7 +404,7 @@ def blockized(
         relaxed(changed.reads, [*axes.running(), *loop_axes(inside)]),
         relaxed(changed.writes, [*axes.running(), *loop_axes(inside)]),
         f"{block.name_hint}_o",
-        body,
+        under_loops(inside, inner),
         init,
     )
     check_tells(state, [block_sref], outer)

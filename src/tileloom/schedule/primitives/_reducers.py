@@ -25,7 +25,7 @@ from ...expr import (
 from ...expr.combiners import Combine, match_combination, moments, online_softmax, recognise
 from ...expr.combiners import Values as Pair
 from ...expr.nodes import EQ, GE, GT, LE, LT, And, FloatImm, Or
-from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, Stmt, parts_of, seq
+from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, Stmt, parts_of, seq, under_names
 from ..errors import refuse
 
 
@@ -195,6 +195,4 @@ def store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr
     stmt: Stmt = seq(
         *(BufferStore(b, v, p) for b, v, p in zip(buffers, names, places, strict=True))
     )
-    for name, value in zip(reversed(names), reversed(values), strict=True):
-        stmt = LetStmt(name, value, stmt)
-    return stmt
+    return under_names(list(zip(names, values, strict=True)), stmt)

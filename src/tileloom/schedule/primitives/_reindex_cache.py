@@ -21,7 +21,7 @@ from ...expr import (
     post_order,
     substitute,
 )
-from ...tir import BlockRealize, Buffer, BufferLoad, BufferRegion, For, Stmt, make_buffer
+from ...tir import Block, BlockRealize, Buffer, BufferLoad, BufferRegion, For, Stmt, make_buffer
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import conjuncts
 from ..analysis.scope import block_scope, consumers
@@ -75,7 +75,7 @@ def reindex_cache(
     cache = make_buffer(
         shape, str(buffer.dtype), name, scope=storage_scope, data_alignment=buffer.data_alignment
     )
-    stage = _stage(state, block, location.place, kept, buffer, cache, old, new, name, is_read)
+    stage, copy = _stage(state, block, location.place, kept, buffer, cache, old, new, name, is_read)
     rewriter = UseInstead(
         buffer,
         cache,
@@ -84,12 +84,7 @@ def reindex_cache(
         writes=not is_read,
     )
     insert_cache(state, scope, location, [(0, stage)], [block], rewriter, cache)
-    realize = stage
-    while isinstance(realize, For):
-        realize = realize.body
-    if not isinstance(realize, BlockRealize):
-        raise refuse("the copy has no block", at=[block])
-    return state.sref(realize.block)
+    return state.sref(copy)
 
 
 def _location(
@@ -189,8 +184,8 @@ def _stage(
     new: Sequence[Expr],
     name: str,
     is_read: bool,
-) -> Stmt:
-    """The copy, in loops of its own like those around the block."""
+) -> tuple[Stmt, Block]:
+    """The copy, in loops of its own like those around the block, and its block."""
     realize = state.realize(block)
     value_of = realize.bindings
     used = free_vars_of(value_of[axis.var] for axis in kept)
@@ -207,7 +202,7 @@ def _stage(
     else:
         copy = copy_block(axes, cache, here, buffer, there, name)
     values = tuple(value_of[axis.var] for axis in kept)
-    return under_copies(loops, BlockRealize(values, predicate, copy), plain=True)
+    return under_copies(loops, BlockRealize(values, predicate, copy), plain=True), copy
 
 
 def _without(block: StmtSRef, predicate: Expr, gone: frozenset[Var]) -> Expr:

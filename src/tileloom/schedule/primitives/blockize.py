@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...expr import Expr
-from ...tir import Block, BlockRealize, BufferRegion, For, Stmt, parts_of, seq
+from ...tir import Block, BlockRealize, BufferRegion, For, Stmt, parts_of, seq, under_loops
 from ..analysis.regions import united_by_buffer
 from ..analysis.tree import (
     loops_in_sight,
@@ -141,11 +141,9 @@ class _Together:
             axes, values = binder.bind(block, divided.parts, self.preserve)
             renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
             inner = inner_block(renamed.visit_Block(block), axes)
-            body: Stmt = BlockRealize(axes.values, divided.inner_predicate, inner)
             inside = bounds_inside(inside, outside, binder, sref)
-            for node in reversed(inside):
-                body = node.replace(body=body)
-            bodies.append(body)
+            body = BlockRealize(axes.values, divided.inner_predicate, inner)
+            bodies.append(under_loops(inside, body))
             reads += relaxed(inner.reads, [*axes.running(), *loop_axes(inside)])
             writes += relaxed(inner.writes, [*axes.running(), *loop_axes(inside)])
             block_map.update(renamed.block_map)

@@ -34,6 +34,7 @@ from ...tir import (
     infer_block_access,
     make_buffer,
     seq,
+    under_loops,
 )
 from ..analysis.blocks import check_reduction, check_trivial_binding, leaf_store
 from ..analysis.cover import check_stage_pipeline
@@ -265,10 +266,8 @@ class _Online:
         kept = {axis.var for axis in block.iter_vars}
         pairs = list(zip(sref.block.iter_vars, loops_above(sref), strict=True))
         loops = [outer.loop for axis, outer in pairs if axis.var in kept]
-        stmt: Stmt = BlockRealize(tuple(loop.loop_var for loop in loops), const(True), block)
-        for loop in reversed(loops):
-            stmt = loop.replace(body=stmt)
-        return stmt
+        realize = BlockRealize(tuple(loop.loop_var for loop in loops), const(True), block)
+        return under_loops(loops, realize)
 
 
 # ---------------------------------------------------------------------------- what is known
