@@ -14,10 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ....expr.tile_ops import TILE_BYTES, TILE_ROWS
-from ....tir import PrimFunc
-from ._text import parsed
-
-Pair = tuple[PrimFunc, PrimFunc]
+from ._text import Pair, pair
 
 _NAME = re.compile(r"amx_(bf16|[us]8[us]8)_(\d+)x(\d+)x(\d+)(_columns_first)?")
 
@@ -57,7 +54,7 @@ def definition(name: str) -> Callable[[], Pair] | None:
 
 def _product(kinds: str, rows: int, columns: int, words: int, columns_first: bool) -> Pair:
     total, zero = ("float32", "T.float32(0)") if kinds == "bf16" else ("int32", "0")
-    head = f"""(a: T.handle, b: T.handle, c: T.handle) -> None:
+    head = f"""
     ra = T.int32()
     rb = T.int32()
     rc = T.int32()
@@ -70,8 +67,6 @@ def _product(kinds: str, rows: int, columns: int, words: int, columns_first: boo
         T.writes(C[0:{rows}, 0:{columns}])"""
     factors = ("B[vk, vj]", "A[vi, vk]") if columns_first else ("A[vi, vk]", "B[vk, vj]")
     desc = f"""
-@T.prim_func
-def desc{head}
         with T.init():
             for i, j in T.grid({rows}, {columns}):
                 with T.block("init"):
@@ -80,11 +75,10 @@ def desc{head}
         for i, j, k in T.grid({rows}, {columns}, {words}):
             with T.block("update"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                C[vi, vj] = C[vi, vj] + T.dot_{kinds}({zero}, {", ".join(factors)})
-"""
+                C[vi, vj] = C[vi, vj] + T.dot_{kinds}({zero}, {", ".join(factors)})"""
     by_rows = kinds[2:] + kinds[:2] if columns_first and kinds != "bf16" else kinds
-    body = "\n".join(f"        {line}" for line in _body(by_rows, rows, columns, words))
-    return parsed(desc), parsed(f"\n@T.prim_func\ndef impl{head}\n{body}\n")
+    body = "".join(f"\n        {line}" for line in _body(by_rows, rows, columns, words))
+    return pair("abc", head + desc, head + body)
 
 
 def _body(kinds: str, rows: int, columns: int, words: int) -> list[str]:

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ....tir import PrimFunc
-from ._text import parsed
-
-Pair = tuple[PrimFunc, PrimFunc]
+from ._text import Pair, pair
 
 
 def _view(name: str, shape: str, kind: str, strides: str = "") -> str:
@@ -23,41 +20,31 @@ def _view(name: str, shape: str, kind: str, strides: str = "") -> str:
 
 def dot(length: int, kind: str) -> Pair:
     """`C[0] += sum(A[k] * B[k])`: the products as one vector, its lanes added up at the end."""
-    desc = f"""
-@T.prim_func
-def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+    head = f"""
     {_view("A", f"{length},", kind)}
     {_view("B", f"{length},", kind)}
     {_view("C", "1,", kind)}
     with T.block("root"):
         T.reads(C[0], A[0:{length}], B[0:{length}])
-        T.writes(C[0])
+        T.writes(C[0])"""
+    desc = f"""
         for k in range({length}):
             with T.block("update"):
                 vk = T.axis.reduce({length}, k)
-                C[0] = C[0] + A[vk] * B[vk]
-"""
+                C[0] = C[0] + A[vk] * B[vk]"""
     total = " + ".join(f"P[{k}]" for k in range(length))
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-    {_view("A", f"{length},", kind)}
-    {_view("B", f"{length},", kind)}
-    {_view("C", "1,", kind)}
-    with T.block("root"):
-        T.reads(C[0], A[0:{length}], B[0:{length}])
-        T.writes(C[0])
         P = T.alloc_buffer(({length},), "{kind}", scope="local")
         for k in T.vectorized({length}):
             P[k] = A[k] * B[k]
-        C[0] = C[0] + ({total})
-"""
-    return parsed(desc), parsed(impl)
+        C[0] = C[0] + ({total})"""
+    return pair("abc", head + desc, head + impl)
 
 
 def short_dots(rows: int, left: str, right: str, total: str, depth: int = 4) -> Pair:
     """`C[i] += sum(A[k] * B[i, k])` of few numbers: `rows` sums at once, one in each lane."""
     head = f"""
+    rs = T.int32()
     {_view("A", f"{depth},", left)}
     {_view("B", f"{rows}, {depth}", right, "rs, 1")}
     {_view("C", f"{rows},", total)}
@@ -65,28 +52,23 @@ def short_dots(rows: int, left: str, right: str, total: str, depth: int = 4) -> 
         T.reads(C[0:{rows}], A[0:{depth}], B[0:{rows}, 0:{depth}])
         T.writes(C[0:{rows}])"""
     desc = f"""
-@T.prim_func
-def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-    rs = T.int32(){head}
         for i, k in T.grid({rows}, {depth}):
             with T.block("update"):
                 vi, vk = T.axis.remap("SR", [i, k])
-                C[vi] = C[vi] + T.cast(A[vk], "{total}") * T.cast(B[vi, vk], "{total}")
-"""
+                C[vi] = C[vi] + T.cast(A[vk], "{total}") * T.cast(B[vi, vk], "{total}")"""
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-    rs = T.int32(){head}
         for k in T.unroll({depth}):
             for i in T.vectorized({rows}):
-                C[i] = C[i] + T.cast(A[k], "{total}") * T.cast(B[i, k], "{total}")
-"""
-    return parsed(desc), parsed(impl)
+                C[i] = C[i] + T.cast(A[k], "{total}") * T.cast(B[i, k], "{total}")"""
+    return pair("abc", head + desc, head + impl)
 
 
 def matmul(m: int, n: int, depth: int, kind: str) -> Pair:
     """`C += A @ B` for a tile of C that stays in registers, rows of it as vectors."""
     head = f"""
+    ra = T.int32()
+    rb = T.int32()
+    rc = T.int32()
     {_view("A", f"{m}, {depth}", kind, "ra, 1")}
     {_view("B", f"{depth}, {n}", kind, "rb, 1")}
     {_view("C", f"{m}, {n}", kind, "rc, 1")}
@@ -94,22 +76,11 @@ def matmul(m: int, n: int, depth: int, kind: str) -> Pair:
         T.reads(C[0:{m}, 0:{n}], A[0:{m}, 0:{depth}], B[0:{depth}, 0:{n}])
         T.writes(C[0:{m}, 0:{n}])"""
     desc = f"""
-@T.prim_func
-def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-    ra = T.int32()
-    rb = T.int32()
-    rc = T.int32(){head}
         for i, j, k in T.grid({m}, {n}, {depth}):
             with T.block("update"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-"""
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]"""
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-    ra = T.int32()
-    rb = T.int32()
-    rc = T.int32(){head}
         R = T.alloc_buffer(({m}, {n}), "{kind}", scope="local")
         for i in T.unroll({m}):
             for j in T.vectorized({n}):
@@ -120,9 +91,8 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
                     R[i, j] = R[i, j] + A[i, k] * B[k, j]
         for i in T.unroll({m}):
             for j in T.vectorized({n}):
-                C[i, j] = R[i, j]
-"""
-    return parsed(desc), parsed(impl)
+                C[i, j] = R[i, j]"""
+    return pair("abc", head + desc, head + impl)
 
 
 # Rows, columns and depth; the larger ones fill the registers of AVX2 and AVX-512.

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ....tir import PrimFunc
-from ._text import parsed
-
-Pair = tuple[PrimFunc, PrimFunc]
+from ._text import Pair, pair, parsed
 
 _NAMES = {"float16": "f16", "float32": "f32", "int8": "s8", "int32": "s32"}
 _SIDE = 16
@@ -54,36 +52,28 @@ def wmma_sync(kind: str, total: str, transposed: bool) -> Pair:
         for n, k, s in zip("ABC", kinds, scopes, strict=True)
     ]
     right = "B[vj, vk]" if transposed else "B[vk, vj]"
-    desc = f"""
-@T.prim_func
-def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-    {plain[0]}
-    {plain[1]}
-    {plain[2]}
+    region = f"""
     with T.block("root"):
         T.reads(C{_ALL}, A{_ALL}, B{_ALL})
-        T.writes(C{_ALL})
+        T.writes(C{_ALL})"""
+    desc = f"""
+    {plain[0]}
+    {plain[1]}
+    {plain[2]}{region}
         for i, j, k in T.grid({_SIDE}, {_SIDE}, {_SIDE}):
             with T.block(""):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                C[vi, vj] = C[vi, vj] + {cast("A[vi, vk]")} * {cast(right)}
-"""
+                C[vi, vj] = C[vi, vj] + {cast("A[vi, vk]")} * {cast(right)}"""
     a, b, c = (_fragment(n, f"{n.lower()}1") for n in "ABC")
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
 {_variables("a1", "a0", "b1", "b0", "c1", "c0")}
     {strided[0]}
     {strided[1]}
-    {strided[2]}
-    with T.block("root"):
-        T.reads(C{_ALL}, A{_ALL}, B{_ALL})
-        T.writes(C{_ALL})
+    {strided[2]}{region}
         T.evaluate(T.tvm_mma_sync(
             C.data, {c}, A.data, {a}, B.data, {b}, C.data, {c}, dtype="handle"
-        ))
-"""
-    return parsed(desc), parsed(impl)
+        ))"""
+    return pair("abc", desc, impl)
 
 
 def wmma_load(kind: str, memory: str, fragment: str, transposed: bool) -> Pair:
@@ -91,8 +81,6 @@ def wmma_load(kind: str, memory: str, fragment: str, transposed: bool) -> Pair:
     copy = _copy(kind, memory, f"wmma.{fragment}")
     layout = "col_major" if transposed else "row_major"
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, c: T.handle) -> None:
 {_variables("s1", "s0", "d1", "d0")}
     {_tile("A", kind, memory, "s1, s0")}
     {_tile("C", kind, f"wmma.{fragment}", "d1, d0")}
@@ -102,17 +90,14 @@ def impl(a: T.handle, c: T.handle) -> None:
         T.evaluate(T.tvm_load_matrix_sync(
             C.data, {_SIDE}, {_SIDE}, {_SIDE}, {_fragment("C", "d1")},
             A.access_ptr("r"), s1, "{layout}", dtype="handle"
-        ))
-"""
-    return copy, parsed(impl)
+        ))"""
+    return copy, parsed("impl", "ac", impl)
 
 
 def wmma_store(kind: str, memory: str) -> Pair:
     """An accumulator into memory."""
     copy = _copy(kind, "wmma.accumulator", memory)
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, c: T.handle) -> None:
 {_variables("s1", "s0", "d1", "d0")}
     {_tile("A", kind, "wmma.accumulator", "d1, d0")}
     {_tile("C", kind, memory, "s1, s0")}
@@ -122,15 +107,12 @@ def impl(a: T.handle, c: T.handle) -> None:
         T.evaluate(T.tvm_store_matrix_sync(
             A.data, {_SIDE}, {_SIDE}, {_SIDE}, {_fragment("A", "d1")},
             C.access_ptr("w"), s1, "row_major", dtype="handle"
-        ))
-"""
-    return copy, parsed(impl)
+        ))"""
+    return copy, parsed("impl", "ac", impl)
 
 
 def _copy(kind: str, source: str, target: str) -> PrimFunc:
-    return parsed(f"""
-@T.prim_func
-def desc(a: T.handle, c: T.handle) -> None:
+    body = f"""
     {_tile("A", kind, source)}
     {_tile("C", kind, target)}
     with T.block("root"):
@@ -139,15 +121,13 @@ def desc(a: T.handle, c: T.handle) -> None:
         for i, j in T.grid({_SIDE}, {_SIDE}):
             with T.block("copy"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = A[vi, vj]
-""")
+                C[vi, vj] = A[vi, vj]"""
+    return parsed("desc", "ac", body)
 
 
 def wmma_fill(kind: str) -> Pair:
     """An accumulator of zeros."""
     desc = f"""
-@T.prim_func
-def desc(c: T.handle) -> None:
     {_tile("C", kind, "wmma.accumulator")}
     with T.block("root"):
         T.reads()
@@ -155,11 +135,8 @@ def desc(c: T.handle) -> None:
         for i, j in T.grid({_SIDE}, {_SIDE}):
             with T.block("init"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = T.{kind}(0)
-"""
+                C[vi, vj] = T.{kind}(0)"""
     impl = f"""
-@T.prim_func
-def impl(c: T.handle) -> None:
 {_variables("d1", "d0")}
     {_tile("C", kind, "wmma.accumulator", "d1, d0")}
     with T.block("root"):
@@ -168,46 +145,39 @@ def impl(c: T.handle) -> None:
         T.evaluate(T.tvm_fill_fragment(
             C.data, {_SIDE}, {_SIDE}, {_SIDE}, {_fragment("C", "d1")}, T.float32(0),
             dtype="handle"
-        ))
-"""
-    return parsed(desc), parsed(impl)
+        ))"""
+    return pair("c", desc, impl)
 
 
 def dp4a(left: str, right: str, total: str) -> Pair:
     """`C[0] += sum(A[k] * B[k])` of four bytes packed into a word."""
 
-    def head(name: str) -> str:
-        views = "\n    ".join(
-            f'{n} = T.match_buffer({n.lower()}, ({size},), "{kind}", offset_factor=1, align=4, '
-            f'scope="{scope}")'
-            for n, size, kind, scope in (
-                ("A", 4, left, "shared"),
-                ("B", 4, right, "shared"),
-                ("C", 1, total, "local"),
-            )
+    views = "\n    ".join(
+        f'{n} = T.match_buffer({n.lower()}, ({size},), "{kind}", offset_factor=1, align=4, '
+        f'scope="{scope}")'
+        for n, size, kind, scope in (
+            ("A", 4, left, "shared"),
+            ("B", 4, right, "shared"),
+            ("C", 1, total, "local"),
         )
-        return f"""
-@T.prim_func
-def {name}(a: T.handle, b: T.handle, c: T.handle) -> None:
+    )
+    head = f"""
     {views}
     with T.block("root"):
         T.reads(C[0], A[0:4], B[0:4])
         T.writes(C[0])"""
-
-    desc = f"""{head("desc")}
+    desc = f"""{head}
         for i in range(4):
             with T.block("update"):
                 vi = T.axis.reduce(4, i)
-                C[0] = C[0] + T.cast(A[vi], "{total}") * T.cast(B[vi], "{total}")
-"""
+                C[0] = C[0] + T.cast(A[vi], "{total}") * T.cast(B[vi], "{total}")"""
     left4, right4 = f"{left}x4", f"{right}x4"
-    impl = f"""{head("impl")}
+    impl = f"""{head}
         C[0] += T.call_pure_extern(
             "{total}", "__dp4a",
             A.vload([0], "{left4}"), B.vload([0], "{right4}"), T.{total}(0)
-        )
-"""
-    return parsed(desc), parsed(impl)
+        )"""
+    return pair("abc", desc, impl)
 
 
 def _wmma() -> Iterator[tuple[str, Callable[[], Pair]]]:

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ....tir import PrimFunc
-from ._text import parsed
+from ._text import Pair, pair
 
-Pair = tuple[PrimFunc, PrimFunc]
 Layout = Callable[[Any, Any], tuple[Any, Any]]
 _SIDE, _WARP = 16, 32
 
@@ -206,8 +204,6 @@ def load(name: str, which: str, scope: str) -> Pair:
         T.reads(S[0:{rows}, 0:{columns}])
         T.writes(W[0:{_WARP}, 0:{factor.held}])"""
     desc = f"""
-@T.prim_func
-def desc(w: T.handle, s: T.handle) -> None:
     {warp}
     {_tile("S", factor.dtype, shape, scope)}{region}
         for i, j in T.grid({rows}, {columns}):
@@ -215,19 +211,15 @@ def desc(w: T.handle, s: T.handle) -> None:
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads(S[vi, vj])
                 T.writes(W[{_at(layout, "vi", "vj")}])
-                W[{_at(layout, "vi", "vj")}] = S[vi, vj]
-"""
+                W[{_at(layout, "vi", "vj")}] = S[vi, vj]"""
     impl = f"""
-@T.prim_func
-def impl(w: T.handle, s: T.handle) -> None:
     s0 = T.int32()
     s1 = T.int32()
     {warp}
     {_tile("S", factor.dtype, shape, scope, "s0, s1")}{region}
         for tx in T.thread_binding({_WARP}, thread="threadIdx.x"):
-{_loading(factor, which)}
-"""
-    return parsed(desc), parsed(impl)
+{_loading(factor, which)}"""
+    return pair("ws", desc, impl)
 
 
 def _loading(factor: Factor, which: str) -> str:
@@ -281,24 +273,18 @@ def product(name: str, total: str, a: str, b: str) -> Pair:
     def cast(load: str) -> str:
         return load if kind == factor.dtype else f'T.cast({load}, "{kind}")'
 
-    desc = f"""
-@T.prim_func
-def desc(a: T.handle, b: T.handle, c: T.handle) -> None:{head}
+    desc = f"""{head}
         for i, j, k in T.grid({_SIDE}, {_SIDE}, {depth}):
             with T.block("C"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                 T.reads(C[{at_c}], A[{at_a}], B[{at_b}])
                 T.writes(C[{at_c}])
-                C[{at_c}] = C[{at_c}] + {cast(f"A[{at_a}]")} * {cast(f"B[{at_b}]")}
-"""
+                C[{at_c}] = C[{at_c}] + {cast(f"A[{at_a}]")} * {cast(f"B[{at_b}]")}"""
     calls = "\n".join(_multiplying(factor, kind, ptx, part) for part in range(factor.parts))
-    impl = f"""
-@T.prim_func
-def impl(a: T.handle, b: T.handle, c: T.handle) -> None:{head}
+    impl = f"""{head}
         for tx in T.thread_binding({_WARP}, thread="threadIdx.x"):
-{calls}
-"""
-    return parsed(desc), parsed(impl)
+{calls}"""
+    return pair("abc", desc, impl)
 
 
 def _multiplying(factor: Factor, kind: str, ptx: str, part: int) -> str:
@@ -323,23 +309,17 @@ def fill(total: str) -> Pair:
         T.reads()
         T.writes(W[0:{_WARP}, 0:8])"""
     at = _at(shared_16x16_to_mma_32x8_layout, "vi", "vj")
-    desc = f"""
-@T.prim_func
-def desc(w: T.handle) -> None:{head}
+    desc = f"""{head}
         for i, j in T.grid({_SIDE}, {_SIDE}):
             with T.block("C_warp"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads()
                 T.writes(W[{at}])
-                W[{at}] = T.{kind}(0)
-"""
-    impl = f"""
-@T.prim_func
-def impl(w: T.handle) -> None:{head}
+                W[{at}] = T.{kind}(0)"""
+    impl = f"""{head}
         for tx in T.thread_binding({_WARP}, thread="threadIdx.x"):
-            T.evaluate(T.mma_fill("{kind}", 8, W.data, W.elem_offset + tx * 8))
-"""
-    return parsed(desc), parsed(impl)
+            T.evaluate(T.mma_fill("{kind}", 8, W.data, W.elem_offset + tx * 8))"""
+    return pair("w", desc, impl)
 
 
 def store(total: str, scope: str) -> Pair:
@@ -352,8 +332,6 @@ def store(total: str, scope: str) -> Pair:
     at = _at(shared_16x16_to_mma_32x8_layout, "vi", "vj")
     shape = (_SIDE, _SIDE)
     desc = f"""
-@T.prim_func
-def desc(w: T.handle, c: T.handle) -> None:
     {_warp("W", kind, 8)}
     {_tile("C", kind, shape, scope)}{region}
         for i, j in T.grid({_SIDE}, {_SIDE}):
@@ -361,11 +339,8 @@ def desc(w: T.handle, c: T.handle) -> None:
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads(W[{at}])
                 T.writes(C[vi, vj])
-                C[vi, vj] = W[{at}]
-"""
+                C[vi, vj] = W[{at}]"""
     impl = f"""
-@T.prim_func
-def impl(w: T.handle, c: T.handle) -> None:
     s0 = T.int32()
     s1 = T.int32()
     {_warp("W", kind, 8)}
@@ -373,9 +348,8 @@ def impl(w: T.handle, c: T.handle) -> None:
         for tx in T.thread_binding({_WARP}, thread="threadIdx.x"):
             T.evaluate(T.mma_store(
                 "{kind}", {_SIDE}, {_SIDE}, C.access_ptr("w"), W.data, W.elem_offset + tx * 8, s0
-            ))
-"""
-    return parsed(desc), parsed(impl)
+            ))"""
+    return pair("wc", desc, impl)
 
 
 # ---------------------------------------------------------------------------- names

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ....tir import PrimFunc
-from ._text import parsed
+from ._text import Pair, pair
 from .mma import FACTORS
 
-Pair = tuple[PrimFunc, PrimFunc]
 ROWS, THREADS, CORE = 64, 128, 8
 STEP_BYTES = 128  # of the depth that an intrinsic takes, in four instructions
 COLUMNS = (8, 16, 32, 64, 128, 256)
@@ -133,20 +131,15 @@ def product(name: str, total: str, columns: int, transposed: tuple[bool, bool]) 
     a, b = (cast.format(f"{x}[{at}]") for x, at in zip("AB", form.places, strict=True))
     sums = f"C[{_PLACE}]"
     desc = f"""
-@T.prim_func
-def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
     {form.head(strides=False)}
         for i, j, k in T.grid({ROWS}, {columns}, {depth_of(name)}):
             with T.block("C"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                 T.reads({sums}, A[{form.places[0]}], B[{form.places[1]}])
                 T.writes({sums})
-                {sums} = {sums} + {a} * {b}
-"""
+                {sums} = {sums} + {a} * {b}"""
     calls = "\n".join(_call(form, number) for number in range(4))
     impl = f"""
-@T.prim_func
-def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     a0 = T.int32()
     a1 = T.int32()
     b0 = T.int32()
@@ -158,9 +151,8 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
             T.evaluate(T.tvm_storage_sync("shared"))
             T.evaluate(T.ptx_wgmma_fence())
 {calls}
-            T.evaluate(T.ptx_wgmma_commit_group())
-"""
-    return parsed(desc), parsed(impl)
+            T.evaluate(T.ptx_wgmma_commit_group())"""
+    return pair("abc", desc, impl)
 
 
 def finish(total: str, columns: int) -> Pair:
@@ -172,33 +164,24 @@ def finish(total: str, columns: int) -> Pair:
         for x in "CD"
     )
     whole = f"0:{THREADS}, 0:{held}"
-    desc = f"""
-@T.prim_func
-def desc(c: T.handle, d: T.handle) -> None:
+    head = f"""
     {buffers}
     with T.block("root"):
         T.reads(C[{whole}])
-        T.writes(D[{whole}])
+        T.writes(D[{whole}])"""
+    desc = f"""{head}
         for i, j in T.grid({ROWS}, {columns}):
             with T.block("finish"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads(C[{_PLACE}])
                 T.writes(D[{_PLACE}])
-                D[{_PLACE}] = C[{_PLACE}]
-"""
-    impl = f"""
-@T.prim_func
-def impl(c: T.handle, d: T.handle) -> None:
-    {buffers}
-    with T.block("root"):
-        T.reads(C[{whole}])
-        T.writes(D[{whole}])
+                D[{_PLACE}] = C[{_PLACE}]"""
+    impl = f"""{head}
         for tx in T.thread_binding({THREADS}, thread="threadIdx.x"):
             T.evaluate(T.ptx_wgmma_wait_group(0))
             for k in T.unroll({held}):
-                D[tx, k] = C[tx, k]
-"""
-    return parsed(desc), parsed(impl)
+                D[tx, k] = C[tx, k]"""
+    return pair("cd", desc, impl)
 
 
 def _call(form: _Form, number: int) -> str:
