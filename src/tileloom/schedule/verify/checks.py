@@ -62,8 +62,8 @@ def check_cover(flow: Flow, findings: Findings) -> None:
     """What is read has been written before, unless it was given to the function."""
     model = flow.model
     for memory in model.memories:
-        reads = [access for access in memory.accesses if access.is_read]
-        sure = all(access.exact for access in memory.accesses if access.is_write)
+        reads = memory.reads
+        sure = all(access.exact for access in memory.writes)
         if not reads:
             continue
         unwritten = flow.sources(memory).unwritten
@@ -322,10 +322,10 @@ def check_reductions(flow: Flow, findings: Findings) -> None:
 
 def _check_finished(flow: Flow, findings: Findings, memory: Memory, updates: list[Update]) -> None:
     places = {update.write.place for update in updates}
-    reads = [a for a in memory.accesses if a.is_read and a.place not in places]
+    reads = [a for a in memory.reads if a.place not in places]
     if not reads:
         return
-    writes = [a for a in memory.accesses if a.is_write]
+    writes = memory.writes
     following = flow.last_before([(r.cell, r.time) for r in reads], writes, backwards=True).last
     for update in updates:
         late = following.intersect_range(update.write.domain.to_union_set())
@@ -349,9 +349,9 @@ def _check_not_erased(
 ) -> None:
     """What is there at the end is not what a store left that knew nothing of the reduction."""
     last = flow.final(memory)
-    readers = {access.place for access in memory.accesses if access.is_read}
-    for write in memory.accesses:
-        if not write.is_write or write in flow.updates or write.place in readers:
+    readers = {access.place for access in memory.reads}
+    for write in memory.writes:
+        if write in flow.updates or write.place in readers:
             continue
         final = last.intersect_range(write.domain.to_union_set()).range()
         for update in updates:
@@ -431,9 +431,7 @@ def _report_race(
 
 def _check_lanes(flow: Flow, findings: Findings, memory: Memory) -> None:
     """Threads that run one statement together conflict only to reduce or to write the same."""
-    for write in memory.accesses:
-        if not write.is_write:
-            continue
+    for write in memory.writes:
         shared = {dim for dim in reducing_lanes(write) if write in flow.updates}
         lanes = [k for k, d in enumerate(write.dims) if d.is_lane and d not in shared]
         ordered = [k for k, d in enumerate(write.dims) if not d.is_lane]

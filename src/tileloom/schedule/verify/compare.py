@@ -92,7 +92,7 @@ def _violation(side: Side, findings: Findings, memory: Memory, found: Different)
         message = f"block {found.write.block!r} {found.message} than originally"
         return findings.iterations("different", message, found.write, iters)
     params, element = findings.model.integers.point(found.where)
-    blocks = tuple(dict.fromkeys(a.block for a in memory.accesses if a.is_write))
+    blocks = tuple(dict.fromkeys(a.block for a in memory.writes))
     named = findings.named(params)
     point = Point(blocks[0] if blocks else "", {}, {}, memory.name, element, named)
     message = f"{memory.name!r} holds another value at the end than originally"

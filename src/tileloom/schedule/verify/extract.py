@@ -164,11 +164,9 @@ class _Walk:
         binding = loop.thread_binding
         tag = binding.thread_tag if binding is not None and loop.kind == THREAD_BINDING else ""
         dim = LoopDim(loop.loop_var.with_name(loop.loop_var.name), loop, tag)
-        dims = (*frame.dims, dim)
-        space = self.model.integers.space([d.var for d in dims])
-        domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
-        number = space.number(dim.var)
-        within = space.between(low, number, extent)
+        inner = self.unbounded(frame, dim)
+        space, domain = inner.space, inner.domain
+        within = space.between(low, space.number(dim.var), extent)
         if within is None:
             self.model.doubt(f"the range of loop {dim.name!r} is not affine")
         else:
@@ -180,12 +178,9 @@ class _Walk:
         values = {**frame.values, loop.loop_var: dim.var}
         if binding is not None:
             values[binding.var] = dim.var
-        path = frame.path if dim.is_lane else (*frame.path, ("loop", len(dims) - 1))
+        path = frame.path if dim.is_lane else (*frame.path, ("loop", len(frame.dims)))
         exact = frame.exact and within is not None
-        inner = replace(
-            frame, dims=dims, space=space, domain=domain, exact=exact, path=path, values=values
-        )
-        self.stmt(loop.body, inner)
+        self.stmt(loop.body, replace(inner, domain=domain, exact=exact, path=path, values=values))
 
     def block(self, realize: BlockRealize, frame: Frame) -> None:
         block = realize.block
@@ -322,13 +317,11 @@ class _Walk:
                 over = frame.expr(_abstract(index, frame, symbols))
             indices.append(over)
         for var in symbols.values():
-            frame = self.unbounded(frame, var)
+            frame = self.unbounded(frame, _dimension(var, const(1, var.dtype)))
         return frame, indices, tuple(symbols)
 
-    def unbounded(self, frame: Frame, var: Var) -> Frame:
+    def unbounded(self, frame: Frame, dim: LoopDim) -> Frame:
         """One more dimension of instances, of any value."""
-        zero, one = const(0, var.dtype), const(1, var.dtype)
-        dim = LoopDim(var, For(var, zero, one, "serial", Evaluate(const(0))))
         dims = (*frame.dims, dim)
         space = self.model.integers.space([d.var for d in dims])
         domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
@@ -353,14 +346,11 @@ class _Walk:
 
     def inside(self, frame: Frame, var: Var, extent: Expr) -> Frame:
         """One more dimension of instances that is not a loop of the program."""
-        dim = LoopDim(var, For(var, const(0, var.dtype), extent, "serial", Evaluate(const(0))))
-        dims = (*frame.dims, dim)
-        space = self.model.integers.space([d.var for d in dims])
-        domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
-        within = space.between(const(0, var.dtype), space.number(var), extent)
+        frame = self.unbounded(frame, _dimension(var, extent))
+        within = frame.space.between(const(0, var.dtype), frame.space.number(var), extent)
         if within is None:
-            return replace(frame, dims=dims, space=space, domain=domain, exact=False)
-        return replace(frame, dims=dims, space=space, domain=domain.intersect(within))
+            return frame.maybe()
+        return replace(frame, domain=frame.domain.intersect(within))
 
     def access(
         self,
@@ -493,6 +483,11 @@ class _Walk:
             else:
                 bad = bad.union(space.universe.subtract(within))
         return bad
+
+
+def _dimension(var: Var, extent: Expr) -> LoopDim:
+    """A dimension of instances that is not a loop of the program."""
+    return LoopDim(var, For(var, const(0, var.dtype), extent, "serial", Evaluate(const(0))))
 
 
 def _abstract(expr: Expr, frame: Frame, symbols: dict[Expr, Var]) -> Expr:

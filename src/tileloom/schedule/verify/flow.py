@@ -93,9 +93,8 @@ def _own_tags(model: Model, memory: Memory) -> list[str]:
     shared = set.intersection(*sets)
     if any(tags != shared for tags in sets):
         model.doubt(f"not all accesses to {memory.name!r}, local to a thread, know their thread")
-    for access in memory.accesses:
-        if access.is_write:
-            shared -= {dim.tag for dim in reducing_lanes(access)}
+    for access in memory.writes:
+        shared -= {dim.tag for dim in reducing_lanes(access)}
     return sorted(shared)
 
 
@@ -160,8 +159,8 @@ class Flow:
         return self._sources[memory]
 
     def _solve(self, memory: Memory) -> Sources:
-        reads = [access for access in memory.accesses if access.is_read]
-        writes = [access for access in memory.accesses if access.is_write]
+        reads = memory.reads
+        writes = memory.writes
         sinks = [(access.cell, access.time) for access in reads]
         if memory.param is None or not writes:
             return self.last_before(sinks, writes)
@@ -177,7 +176,7 @@ class Flow:
     def end(self, memory: Memory) -> tuple[Any, Any]:
         """A pretended read of all that was written, after the end: its cells and its time."""
         integers = self.model.integers
-        written = [access.cell.range() for access in memory.accesses if access.is_write]
+        written = [access.cell.range() for access in memory.writes]
         cells = written[0]
         for more in written[1:]:
             cells = cells.union(more)
@@ -234,7 +233,7 @@ class Flow:
         """The stores that accumulate."""
         found = {}
         for memory in self.model.memories:
-            writes = [access for access in memory.accesses if access.is_write]
+            writes = memory.writes
             for write in writes:
                 read = self._own_read(write)
                 if read is not None:
@@ -304,11 +303,10 @@ def values_of(flow: Flow, read: Access, made: Made) -> Any:
 def follow(flow: Flow, last: Any, memory: Memory, made: Made) -> Any:
     """From whatever `last` maps to stores of a memory, to what they stored."""
     result = flow.model.integers.no_maps()
-    for write in memory.accesses:
-        if write.is_write:
-            reached = last.intersect_range(write.domain.to_union_set())
-            if not reached.is_empty():
-                result = result.union(reached.apply_range(made(write)))
+    for write in memory.writes:
+        reached = last.intersect_range(write.domain.to_union_set())
+        if not reached.is_empty():
+            result = result.union(reached.apply_range(made(write)))
     return result
 
 

@@ -21,7 +21,7 @@ def started(flow: Flow, update: Update) -> Update:
         reached = base.intersect_range(copy.domain.to_union_set())
         if reached.is_empty():
             continue
-        others = [w for w in source.memory.accesses if w.is_write and w not in back]
+        others = [w for w in source.memory.writes if w not in back]
         start = flow.last_before([(source.cell, source.time)], others)
         same = source.domain.identity().set_tuple_name(integers.in_dim, copy.name)
         loads = reached.apply_range(same.to_union_map())

@@ -95,6 +95,16 @@ class Memory:
         """The name of the buffer."""
         return self.buffer.name
 
+    @property
+    def reads(self) -> list[Access]:
+        """The loads from it."""
+        return [access for access in self.accesses if access.is_read]
+
+    @property
+    def writes(self) -> list[Access]:
+        """The stores to it."""
+        return [access for access in self.accesses if access.is_write]
+
 
 @dataclass(eq=False, slots=True)
 class Access:

@@ -111,7 +111,7 @@ class Sums:
         self, memory: Memory, kind: type[Expr], members: list[tuple[Update, Expr]]
     ) -> StoreGroup | None:
         group = StoreGroup(kind, memory, {update.write: term for update, term in members})
-        others = [w for w in memory.accesses if w.is_write and w not in group.terms]
+        others = [w for w in memory.writes if w not in group.terms]
         if not all(write.exact for write in others):
             return None
         integers = self.flow.model.integers
@@ -121,7 +121,7 @@ class Sums:
             start = Sources(members[0][0].base, members[0][0].fresh)
         else:
             start = self.flow.last_before(reads, others)
-        by_name = {write.name: write for write in memory.accesses if write.is_write}
+        by_name = {write.name: write for write in memory.writes}
         before = {(r.domain().get_tuple_name(), r.range().get_tuple_name()): r
                   for r in maps_of(start.last)}  # fmt: skip
         keys: dict[Access, list[Any]] = {}
