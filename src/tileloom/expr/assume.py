@@ -32,7 +32,7 @@ def assume(ctx: Context, facts: Facts, condition: Expr, holds: bool = True) -> N
     if operand.is_float:
         return
     opposite = compare.OPPOSITE[kind]
-    facts.truths[opposite(condition.a, condition.b)] = not holds  # type: ignore[call-arg]
+    facts.truths[opposite(condition.a, condition.b)] = not holds
     if operand.lanes == 1 and is_index(operand):
         kind = kind if holds else opposite
         a, b = ctx.linear(condition.a), ctx.linear(condition.b)

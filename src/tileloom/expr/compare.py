@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import gcd
 
 from ..base import dtype
+from . import CompareOp
 from .bounds import type_range
 from .extents import limits_of_variables
 from .linear import Context, Linear, atom, constant, factors, multiply, quotient, split_of
@@ -19,7 +20,7 @@ from .order import order_key
 
 TRUE = IntImm(dtype("bool"), 1)
 FALSE = IntImm(dtype("bool"), 0)
-OPPOSITE: dict[type[Expr], type[Expr]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: EQ}
+OPPOSITE: dict[type[Expr], type[CompareOp]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: EQ}
 
 
 def truth(value: bool) -> Expr:

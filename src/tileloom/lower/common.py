@@ -21,6 +21,7 @@ from ..tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    pre_order,
 )
 
 Access = tuple[Buffer, tuple[Expr, ...]]
@@ -218,6 +219,13 @@ class _Replaced(StmtRewriter):
 
     def visit(self, stmt: Stmt) -> Stmt:
         return self.changes.get(stmt) or super().visit(stmt)
+
+
+def defined_vars(stmt: Stmt) -> set[Var]:
+    """The variables of loops, and the names of values, that a statement gives."""
+    parts = list(pre_order(stmt))
+    loops = {part.loop_var for part in parts if isinstance(part, For)}
+    return loops | {part.var for part in parts if isinstance(part, LetStmt)}
 
 
 def loaded_buffers(expr: Expr) -> frozenset[Buffer]:

@@ -252,6 +252,11 @@ class For(Stmt):
         """What the loop variable runs over."""
         return Range(self.min, self.extent)
 
+    @property
+    def static_extent(self) -> int | None:
+        """The extent as an integer, or None if it is symbolic."""
+        return self.extent.value if isinstance(self.extent, IntImm) else None
+
 
 class Block(Stmt):
     """A computation over iteration variables with declared reads and writes.

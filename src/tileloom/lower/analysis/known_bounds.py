@@ -10,7 +10,6 @@ from ...expr import (
     GT,
     LE,
     LT,
-    NE,
     Add,
     Cast,
     CompareOp,
@@ -23,13 +22,12 @@ from ...expr import (
     has_load,
 )
 from ...expr.bounds import BoundAnalyzer, ConstIntBound, is_index
+from ...expr.compare import OPPOSITE
 from ...tir import BlockRealize, PrimFunc
 from ..common import conjuncts, unlikely_free
 
 #: Annotation of a function's body: the least and the greatest value of variables, by name.
 SIZES = "size_bounds"
-
-_OPPOSITE: dict[type[Expr], type[CompareOp]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
 
 
 def size_bounds(func: PrimFunc) -> Mapping[str, tuple[int, int]]:
@@ -63,8 +61,8 @@ def _normal(condition: Expr) -> Iterator[Expr]:
             if isinstance(negated, Or):
                 yield from _normal(Not(negated.a))
                 yield from _normal(Not(negated.b))
-            elif type(negated) in _OPPOSITE:
-                yield _OPPOSITE[type(negated)](*negated.children)
+            elif type(negated) in OPPOSITE:
+                yield OPPOSITE[type(negated)](*negated.children)
             elif isinstance(negated, Not):
                 yield from _normal(negated.a)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...expr import Call, Expr, IntImm, Var, const, free_vars, rewrite
 from ...target.instructions import MAP_SCOPE, PATTERNED, SELF_ORDERED
-from ...tir import Stmt, collect_exprs
+from ...tir import BufferLoad, Stmt, collect_exprs
 from ..common import loaded_buffers
 
 ACCESS_PTR = "tir.tvm_access_ptr"
@@ -54,6 +54,11 @@ def redirected(call: Call, change: Callable[[Var, Expr], tuple[Expr, Expr] | Non
         if changed is not None:
             args[data], args[index] = changed
     return call if tuple(args) == call.args else Call(call.dtype, call.op, args)
+
+
+def loaded_pointers(stmt: Stmt) -> set[Var]:
+    """The pointers of the buffers that are read element by element."""
+    return {load.buffer.data for load in collect_exprs(stmt, BufferLoad)}
 
 
 def written_through(stmt: Stmt) -> set[Var]:

@@ -91,6 +91,11 @@ def pointer_scope(pointer: Var) -> str:
     return "global" if pointer.pointee is None else pointer.pointee[1]
 
 
+def is_global(pointer: Var) -> bool:
+    """Whether it points into global memory, as far as it says."""
+    return storage_rank(pointer_scope(pointer)) == 0
+
+
 def sync(scope: str) -> Stmt:
     """A barrier of the threads that share memory of a scope."""
     return Evaluate(Call("int32", SYNC, (StringImm(scope),)))

@@ -161,7 +161,7 @@ class _Pipeline:
 
     def result(self) -> Stmt:
         loop, kind = self.loop, self.loop.loop_var.dtype
-        fixed = loop.extent.value if isinstance(loop.extent, IntImm) else None
+        fixed = loop.static_extent
         depth = const(self.last, kind)
         parts = [self._instant(const(k, kind), k, fixed) for k in range(self.last)]
         if fixed is None or fixed > self.last:

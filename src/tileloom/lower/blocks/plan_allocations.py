@@ -101,15 +101,11 @@ def _self_contained(
     reads = [access for access in accesses if not access.is_write]
     if not writes or not reads:
         return True
-    if min(reads, key=_order).order < min(writes, key=_order).order:
+    if min(a.order for a in reads) < min(a.order for a in writes):
         return False  # it reads what an iteration before has left
     written, read = hulls(writes, depth, bounds), hulls(reads, depth, bounds)
     shape = accesses[0].buffer.shape
     return all(_covers(w, r, e) for w, r, e in zip(written, read, shape, strict=True))
-
-
-def _order(access: RegionAccess) -> int:
-    return access.order
 
 
 def _covers(written: Interval | None, read: Interval | None, extent: Expr) -> bool:

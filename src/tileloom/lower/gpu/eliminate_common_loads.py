@@ -34,15 +34,22 @@ from ...tir import (
     Stmt,
     StmtRewriter,
     all_exprs,
-    collect_exprs,
     make_buffer,
-    pre_order,
     seq,
 )
 from ...tir.atomics import has_atomic, written_pointers
-from ..analysis.threads import KernelBody, storage_rank
+from ..analysis.pointers import loaded_pointers
+from ..analysis.threads import KernelBody, is_global, storage_rank
 from ..blocks import allocate
-from ..common import ADDRESS_OF, IF_THEN_ELSE, THREAD_EXTENT, conjuncts, replaced, unlikely_free
+from ..common import (
+    ADDRESS_OF,
+    IF_THEN_ELSE,
+    THREAD_EXTENT,
+    conjuncts,
+    defined_vars,
+    replaced,
+    unlikely_free,
+)
 from .kernels import on_kernels
 
 #: Bytes that a thread keeps: of the values of one load over its loops, and of all of a kernel. More
@@ -70,7 +77,7 @@ def eliminate_common_loads(func: PrimFunc) -> PrimFunc:
 
     def transform(kernel: KernelBody) -> Stmt:
         written = written_pointers(kernel.root)
-        if not noalias and any(_is_global(data) for data in written):
+        if not noalias and any(is_global(data) for data in written):
             return kernel.root
         sources = _loaded(kernel.root) - written - exposed_pointers(kernel.root)
         return _Eliminate(sources).visit(kernel.root) if sources else kernel.root
@@ -78,14 +85,9 @@ def eliminate_common_loads(func: PrimFunc) -> PrimFunc:
     return on_kernels(func, transform)
 
 
-def _is_global(data: Var) -> bool:
-    return data.pointee is None or storage_rank(data.pointee[1]) == 0
-
-
 def _loaded(stmt: Stmt) -> set[Var]:
     """The global memory that is read element by element."""
-    found = {load.buffer.data for load in collect_exprs(stmt, BufferLoad)}
-    return {data for data in found if _is_global(data)}
+    return {data for data in loaded_pointers(stmt) if is_global(data)}
 
 
 def exposed_pointers(stmt: Stmt) -> set[Var]:
@@ -181,7 +183,7 @@ class _Eliminate(StmtRewriter):
         self, region: Stmt, sites: list[tuple[BufferStore, _Path]]
     ) -> tuple[dict[_Key, _Kept], dict[BufferStore, dict[Expr, _Key]]]:
         """The loads to keep, and for each statement those that it has in common with others."""
-        defined = _definitions(region)
+        defined = defined_vars(region)
         found: dict[_Key, list[tuple[BufferStore, Expr, frozenset[Expr]]]] = {}
         for node, path in sites:
             allowed = {loop.loop_var for loop in path.loops}
@@ -237,17 +239,6 @@ def _is_small(loop: For, path: _Path) -> bool:
 
 def _constant(expr: Expr) -> int:
     return expr.value if isinstance(expr, IntImm) else 0
-
-
-def _definitions(region: Stmt) -> set[Var]:
-    """Variables that have no meaning outside of the region."""
-    found: set[Var] = set()
-    for node in pre_order(region):
-        if isinstance(node, For):
-            found.add(node.loop_var)
-        elif hasattr(node, "var"):
-            found.add(node.var)
-    return found
 
 
 def _units(expr: Expr, sources: Set[Var]) -> Iterator[Expr]:

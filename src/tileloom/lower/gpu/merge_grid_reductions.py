@@ -34,13 +34,13 @@ from ...tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
-    collect_exprs,
     make_buffer,
     pre_order,
     seq,
     stmt_exprs,
 )
 from ...tir.atomics import is_atomic, written_pointers
+from ..analysis.pointers import loaded_pointers
 from ..analysis.threads import SYNC, KernelBody, kernels, storage_rank, sync
 from ..blocks import allocate
 from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, on_body
@@ -103,9 +103,9 @@ def _merged(first: KernelBody, second: KernelBody) -> Stmt | None:
     if blocks is None or later is None:
         return None
     made = written_pointers(first.root)
-    needed = _loaded(second.root) & made
+    before, needed = loaded_pointers(first.root), loaded_pointers(second.root) & made
     after = written_pointers(second.root)
-    if not needed or after & (made | _loaded(first.root)) or needed & _loaded(first.root):
+    if not needed or after & (made | before) or needed & before:
         return None
     exposed = exposed_pointers(first.root) | exposed_pointers(second.root)
     if exposed & (needed | after) or not _can_be_atomic((first.root, second.root), needed):
@@ -118,10 +118,6 @@ def _merged(first: KernelBody, second: KernelBody) -> Stmt | None:
         return _joined(first, second, needed, together, guard)
     except VerifyError:
         return None  # a barrier of the second stands where some threads would not come by
-
-
-def _loaded(stmt: Stmt) -> set[Var]:
-    return {load.buffer.data for load in collect_exprs(stmt, BufferLoad)}
 
 
 def _can_be_atomic(stmts: Sequence[Stmt], memory: Set[Var]) -> bool:

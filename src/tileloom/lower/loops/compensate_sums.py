@@ -47,7 +47,7 @@ from ...tir import (
 from ..analysis.linear import constant_difference, linear, number
 from ..blocks import allocate
 from ..common import fresh_copy, on_body, replace_vars
-from .long_sums import SumUpdate, extent_of, repeated_updates, run_of
+from .long_sums import SumUpdate, repeated_updates, run_of
 
 #: Loops over so few places are written out, so that these may be registers.
 FEW = 16
@@ -110,7 +110,7 @@ class _Places:
             return None
         start, count, kind = found
         moving = [v for v in loops if v in free_vars(indices[0])]
-        reached = prod(extent_of(loops[v]) or 0 for v in moving) * indices[0].dtype.lanes
+        reached = prod(loops[v].static_extent or 0 for v in moving) * indices[0].dtype.lanes
         is_whole = len(indices) == 1 and reached == count and not guarded
         if not is_whole and not _is_inside(start, count, buffer):
             return None
@@ -207,7 +207,7 @@ class _Compensate(StmtRewriter):
         )
         for part in reversed(memory):
             result = allocate(part, result)
-        if extent_of(stmt) is None and set(runs.steps) == {stmt}:  # one run is just the loop
+        if stmt.static_extent is None and set(runs.steps) == {stmt}:  # one run is just the loop
             enough = stmt.extent <= const(runs.steps[stmt], stmt.loop_var.dtype)
             return IfThenElse(enough, fresh_copy(stmt, {}), result)
         return result
@@ -245,7 +245,7 @@ class _InRuns(StmtRewriter):
             return loop
         start = [places.clear(run) for places, run in ends]
         end = [places.take(run) for places, run in ends]
-        steps, extent = self.steps[stmt], extent_of(loop)
+        steps, extent = self.steps[stmt], loop.static_extent
         if extent is not None and extent <= steps:
             return seq(*start, loop, *end)
         kind = loop.loop_var.dtype
@@ -297,7 +297,7 @@ def _stretch(indices: Sequence[Expr], loops: Mapping[Var, For]) -> tuple[Linear,
         last = index.dtype.lanes
         for atom, coefficient in moving.items():
             loop = loops.get(atom) if isinstance(atom, Var) else None
-            extent = None if loop is None or not _is(loop.min, 0) else extent_of(loop)
+            extent = None if loop is None or not _is(loop.min, 0) else loop.static_extent
             if extent is None or coefficient < 0:
                 return None
             last += coefficient * (extent - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import EQ, Expr, IntImm, Var, binary, const, free_vars, has_load
+from ...expr import EQ, Expr, IntImm, binary, const, free_vars, has_load
 from ...expr.analyzer import Analyzer
 from ...tir import (
     SERIAL,
@@ -12,14 +12,12 @@ from ...tir import (
     DeclBuffer,
     For,
     IfThenElse,
-    LetStmt,
     PrimFunc,
     Stmt,
     StmtRewriter,
-    pre_order,
     stmt_children,
 )
-from ..common import fresh_copy, on_body
+from ..common import defined_vars, fresh_copy, on_body
 
 MOST = 16  # the largest extent that is asked for
 GROWTH = 1024  # statements that the copies of one place may have, unrolled
@@ -81,7 +79,7 @@ class _Dispatch(StmtRewriter):
     def _copies(self, stmt: Stmt, extent: Expr) -> Stmt | None:
         """The statement for each value of an extent; None if that would be too much."""
         low, high = self._bounds(extent)
-        if high > MOST or has_load(extent) or not free_vars(extent).isdisjoint(_defined(stmt)):
+        if high > MOST or has_load(extent) or not free_vars(extent).isdisjoint(defined_vars(stmt)):
             return None
         values = [const(k, extent.dtype) for k in range(max(low, 1), high + 1)]
         fixed = [_Fix(extent, value, UNROLLED).visit(stmt) for value in values]
@@ -117,13 +115,6 @@ def _step_count(stmt: Stmt) -> int:
     if isinstance(stmt, For) and stmt.kind == UNROLLED and isinstance(stmt.extent, IntImm):
         return steps * stmt.extent.value
     return steps
-
-
-def _defined(stmt: Stmt) -> set[Var]:
-    """The variables of the loops and the names for values in a statement."""
-    parts = list(pre_order(stmt))
-    loops = {part.loop_var for part in parts if isinstance(part, For)}
-    return loops | {part.var for part in parts if isinstance(part, LetStmt)}
 
 
 def _is_open(loop: For) -> bool:

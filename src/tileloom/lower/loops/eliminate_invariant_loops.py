@@ -16,7 +16,7 @@ from ...tir import (
     collect,
 )
 from ...tir.atomics import written_pointers
-from ..analysis.threads import storage_rank
+from ..analysis.threads import is_global
 from ..common import loaded_buffers, on_body
 
 
@@ -68,4 +68,4 @@ def _has_pointer(expr: Expr) -> bool:
 
 
 def _any_global(pointers: Set[Var]) -> bool:
-    return any(v.pointee is None or storage_rank(v.pointee[1]) == 0 for v in pointers)
+    return any(is_global(pointer) for pointer in pointers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 
 from ...expr import GE, GT, LE, LT, CompareOp, Expr, conjunction, has_load, is_pure, logical_not
 from ...tir import (
@@ -16,7 +17,7 @@ from ...tir import (
 )
 from ...tir.atomics import written_pointers
 from ..analysis.conditions import may_trap, negate
-from ..analysis.threads import storage_rank
+from ..analysis.threads import is_global, storage_rank
 from ..common import branch, conjuncts, loaded_buffers, on_body, unlikely_free
 
 _MIRRORED: Mapping[type[Expr], type[CompareOp]] = {LT: GT, GT: LT, LE: GE, GE: LE}
@@ -61,7 +62,7 @@ class _Fuse(StmtRewriter):
             else:
                 parts[-1] = self.visit(fused)  # what is inside may be adjacent only now
         same = len(parts) == len(stmt.seq)
-        return stmt if same and all(map(_is, parts, stmt.seq)) else seq(*parts)
+        return stmt if same and all(map(is_, parts, stmt.seq)) else seq(*parts)
 
     def fused(self, first: Stmt, second: Stmt) -> Stmt | None:
         """Both in one branch, if they are branches that go together."""
@@ -90,8 +91,7 @@ class _Fuse(StmtRewriter):
         if self.noalias:
             return not written.isdisjoint(read)
         ranks = {storage_rank(buffer.scope) for buffer in loaded_buffers(condition)}
-        ours = {0 if v.pointee is None else storage_rank(v.pointee[1]) for v in written}
-        return not written.isdisjoint(read) or (0 in ranks and 0 in ours)
+        return not written.isdisjoint(read) or (0 in ranks and any(map(is_global, written)))
 
 
 def _opposites(condition: Expr) -> tuple[Expr, ...]:
@@ -102,10 +102,6 @@ def _opposites(condition: Expr) -> tuple[Expr, ...]:
     if mirrored is None or not isinstance(other, CompareOp):
         return forms
     return (*forms, mirrored(other.b, other.a))
-
-
-def _is(a: Stmt, b: Stmt) -> bool:
-    return a is b
 
 
 def _both(a: Stmt | None, b: Stmt | None) -> Stmt | None:

@@ -20,7 +20,7 @@ from ...tir import (
 from ..analysis import lanes
 from ..blocks import DOUBLE_BUFFER
 from ..common import Access, Replacer, branch, fresh_copy, on_body
-from .storage_rewrite import accessed_pointers
+from .storage_rewrite import accessed_pointers, memory_around
 
 
 def inject_double_buffer(func: PrimFunc) -> PrimFunc:
@@ -49,11 +49,7 @@ class _Inject(StmtRewriter):
 
 
 def _doubled(loop: For) -> Stmt | None:
-    wrappers: list[Allocate | DeclBuffer] = []
-    body = loop.body
-    while isinstance(body, Allocate | DeclBuffer):
-        wrappers.append(body)
-        body = body.body
+    wrappers, body = memory_around(loop.body)
     parts = parts_of(body)
     fills = [part for part in parts if _filled(part)]
     if not fills:

@@ -16,8 +16,8 @@ from ...tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    all_exprs,
     stmt_children,
-    stmt_exprs,
 )
 from ..common import loaded_buffers, on_body
 
@@ -51,7 +51,9 @@ class _Legalize(StmtRewriter):
 def _collides(loop: For) -> bool:
     moving, own = {loop.loop_var}, set[Var]()
     shared = set(_shared_stores(loop.body, moving, own))
-    return bool(shared) and not shared.isdisjoint(_loads(loop.body))
+    return bool(shared) and any(
+        not shared.isdisjoint(loaded_buffers(e)) for e in all_exprs(loop.body)
+    )
 
 
 def _shared_stores(stmt: Stmt, moving: set[Var], own: set[Var]) -> Iterator[Buffer]:
@@ -77,12 +79,3 @@ def _shared_stores(stmt: Stmt, moving: set[Var], own: set[Var]) -> Iterator[Buff
 
 def _moves(exprs: tuple[Expr, ...], moving: set[Var]) -> bool:
     return any(not free_vars(expr).isdisjoint(moving) for expr in exprs)
-
-
-def _loads(stmt: Stmt) -> set[Buffer]:
-    found: set[Buffer] = set()
-    for expr in stmt_exprs(stmt):
-        found |= loaded_buffers(expr)
-    for child in stmt_children(stmt):
-        found |= _loads(child)
-    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...base.sums import SUM_RUN
-from ...expr import Add, Expr, IntImm, Var, free_vars, has_load, post_order
+from ...expr import Add, Expr, Var, free_vars, has_load, post_order
 from ...tir import (
     SERIAL,
     UNROLLED,
@@ -62,7 +62,7 @@ class SumUpdate:
 
         Who asks for long runs adds to many places, and does not want that for an unknown number.
         """
-        extents = [extent_of(loop) for loop in self.repeats()]
+        extents = [loop.static_extent for loop in self.repeats()]
         known = prod(n for n in extents if n is not None)
         return known > SHORT * self.run or (None in extents and self.run == RUN)
 
@@ -174,11 +174,11 @@ def run_of(update: SumUpdate) -> tuple[For, int]:
     inner = 1
     loops = update.repeats()
     for loop in reversed(loops):
-        extent = extent_of(loop)
+        extent = loop.static_extent
         if extent is None or inner * extent >= update.run:
             return loop, _steps(extent, -(-update.run // inner))
         inner *= extent
-    return loops[0], _steps(extent_of(loops[0]), 1)
+    return loops[0], _steps(loops[0].static_extent, 1)
 
 
 def _steps(extent: int | None, wanted: int) -> int:
@@ -189,8 +189,3 @@ def _steps(extent: int | None, wanted: int) -> int:
         return extent
     near = sorted(range((wanted + 1) // 2, 2 * wanted + 1), key=lambda n: abs(n - wanted))
     return next((n for n in near if extent % n == 0), wanted)
-
-
-def extent_of(loop: For) -> int | None:
-    """How many steps a loop has, if that is known."""
-    return loop.extent.value if isinstance(loop.extent, IntImm) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ...expr import GE, LT, Expr, IntImm, Max, Min, Var, binary, conjunction, const
 from ...tir import (
@@ -17,7 +17,7 @@ from ...tir import (
     stmt_children,
 )
 from ..analysis.linear import linear
-from ..common import branch, conjuncts, fresh_copy, on_body, replace_vars
+from ..common import branch, conjuncts, fresh_copy, on_body, replace_vars, replaced
 from .loop_guards import (
     Guard,
     GuardFinder,
@@ -155,7 +155,7 @@ class _Partition(StmtRewriter):
             swaps[part] = choice = _choice(here, strip.visit(part), low, high)
             if not worth:
                 self.seldom.add(choice)
-        return super().visit_For(loop.replace(body=_Swap(swaps).visit(loop.body)))
+        return super().visit_For(loop.replace(body=replaced(loop.body, swaps)))
 
 
 def _cut_dead(loop: For, guards: Sequence[Guard]) -> tuple[For, bool]:
@@ -241,17 +241,6 @@ def _choice(loop: For, main: Stmt, low: Expr, high: Expr) -> IfThenElse:
     last = linear(loop.min + loop.extent).plus(linear(high), -1)
     alone = low is loop.min and not last.terms and last.const == 1
     return IfThenElse(conjunction(tests), main, fresh_copy(loop.body, {var: high} if alone else {}))
-
-
-class _Swap(StmtRewriter):
-    """Puts other statements for some."""
-
-    def __init__(self, swaps: Mapping[Stmt, Stmt]) -> None:
-        self.swaps = swaps
-
-    def visit(self, stmt: Stmt) -> Stmt:
-        found = self.swaps.get(stmt)
-        return super().visit(stmt) if found is None else found
 
 
 class _Strip(StmtRewriter):

@@ -70,7 +70,8 @@ class _Sum:
     def by_plain_dots(self) -> Stmt:
         """The sum, and beside it one of the right factors alone, which is taken off."""
         kind = self.store.value.dtype
-        excess = make_buffer((prod(map(_extent, self.shared)),), kind, "excess", scope="local")
+        count = prod(loop.static_extent or 0 for loop in self.shared)
+        excess = make_buffer((count,), kind, "excess", scope="local")
         place = self._place()
         zero, total, right = self.dot.args
 
@@ -93,7 +94,7 @@ class _Sum:
     def _place(self) -> Expr:
         place: Expr = const(0)
         for loop in self.shared:
-            place = place * _extent(loop) + loop.loop_var
+            place = place * (loop.static_extent or 0) + loop.loop_var
         return place
 
     def _less(self, excess: Expr) -> BufferStore:
@@ -112,7 +113,8 @@ def _sum_of(loop: For) -> _Sum | None:
     fixed = loop.loop_var not in free_vars(store.indices[0])
     box = all(_begins_at_zero(one) and own.isdisjoint(free_vars(one.extent)) for one in loops)
     shared = tuple(one for one in loops if one.loop_var in free_vars(dot.args[2]))
-    few = all(_extent(one) for one in shared) and prod(map(_extent, shared)) <= MOST
+    sizes = [one.static_extent or 0 for one in shared]
+    few = all(sizes) and prod(sizes) <= MOST
     return _Sum(loop, tuple(loops), store, dot, shared) if fixed and box and few else None
 
 
@@ -127,10 +129,6 @@ def _added(store: BufferStore) -> Call | None:
 
 def _begins_at_zero(loop: For) -> bool:
     return isinstance(loop.min, IntImm) and loop.min.value == 0 and loop.thread_binding is None
-
-
-def _extent(loop: For) -> int:
-    return loop.extent.value if isinstance(loop.extent, IntImm) else 0
 
 
 def _nest(loops: Sequence[For], body: Stmt) -> Stmt:

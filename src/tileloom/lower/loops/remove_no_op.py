@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import Call, Expr, IntImm, Var, free_vars, post_order
-from ...expr.ops import is_pure_op
+from ...expr import Expr, IntImm, Var, free_vars, is_pure
 from ...tir import (
     Allocate,
     AllocateConst,
@@ -36,9 +35,8 @@ def remove_no_op(func: PrimFunc) -> PrimFunc:
 
 class _RemoveNoOp(StmtRewriter):
     def __init__(self) -> None:
-        self.used: set[Var] = (
-            set()
-        )  # every variable seen so far; bodies are seen before their heads
+        # Every variable seen so far; bodies are seen before their heads.
+        self.used: set[Var] = set()
 
     def visit_expr(self, expr: Expr) -> Expr:
         self.used |= free_vars(expr)
@@ -120,8 +118,3 @@ def _stores_what_is_there(stmt: BufferStore) -> bool:
         and value.predicate is stmt.predicate
         and all(a is b for a, b in zip(value.indices, stmt.indices, strict=True))
     )
-
-
-def is_pure(expr: Expr) -> bool:
-    """Whether evaluating the expression has no effect."""
-    return all(not isinstance(e, Call) or is_pure_op(e.op) for e in post_order(expr))

@@ -47,7 +47,7 @@ class _Memory:
 
 class _Rewrite(Replacer):
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
-        chain, inner = _chain(stmt)
+        chain, inner = memory_around(stmt)
         found = [node for node in chain if isinstance(node, Allocate)]
         flat = all(len(node.extents) == 1 for node in found)
         if len(found) < 2 or not flat or not isinstance(inner, SeqStmt):
@@ -94,7 +94,7 @@ class _Rewrite(Replacer):
         return known
 
 
-def _chain(stmt: Stmt) -> tuple[list[Allocate | DeclBuffer], Stmt]:
+def memory_around(stmt: Stmt) -> tuple[list[Allocate | DeclBuffer], Stmt]:
     """Allocations and declarations directly inside each other, and what is inside them."""
     chain: list[Allocate | DeclBuffer] = []
     while isinstance(stmt, Allocate | DeclBuffer):

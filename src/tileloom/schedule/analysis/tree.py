@@ -144,11 +144,6 @@ def only_child_chain(outer: StmtSRef, inner: StmtSRef) -> bool:
     return True
 
 
-def const_extent(loop: For) -> int | None:
-    """The extent, if it is a number."""
-    return loop.extent.value if isinstance(loop.extent, IntImm) else None
-
-
 def is_zero(value: Expr) -> bool:
     """Whether an expression is the number zero."""
     return isinstance(value, IntImm) and value.value == 0

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from ...expr import SPATIAL
 from ..analysis import scope
 from ..analysis.blocks import loop_iter_type
-from ..analysis.tree import const_extent, loops_above, lowest_common_ancestor
+from ..analysis.tree import loops_above, lowest_common_ancestor
 from ..instruction import BlockRef, LoopRef, Sampled, can, primitive
 from ..sref import INLINE_MARK, ROOT_MARK, StmtSRef
 from ..state import ScheduleState
@@ -57,7 +57,7 @@ def candidates(state: ScheduleState, block: StmtSRef) -> dict[int, StmtSRef]:
     reducing = False
     for i, loop in enumerate(loops):
         # Not worth it: unit loops, data-parallel loops below reducing ones, the last reducing ones.
-        if const_extent(loop.loop) == 1:
+        if loop.loop.static_extent == 1:
             continue
         if spatial[i] and reducing:
             break

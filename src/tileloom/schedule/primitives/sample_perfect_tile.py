@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..analysis.tree import const_extent
 from ..errors import refuse
 from ..instruction import IntRef, LoopRef, Sampled, primitive
 from ..state import ScheduleState
@@ -29,7 +28,7 @@ def sample_perfect_tile(
     _check_count(n, decision)
     if max_innermost_factor != -1 and max_innermost_factor < 1:
         raise refuse(f"max_innermost_factor is -1 or positive, got {max_innermost_factor}")
-    extent = const_extent(loop.loop)
+    extent = loop.loop.static_extent
     if extent is None or extent < 1:
         return _left_open(n)
     if decision is not None:
@@ -64,7 +63,7 @@ def sample_partitioned_tile(
             f"partition_pos is from 0 to {n - 1} and innerpart_factor positive, "
             f"got {partition_pos} and {innerpart_factor}"
         )
-    extent = const_extent(loop.loop)
+    extent = loop.loop.static_extent
     if extent is None or extent < 1 or extent % innerpart_factor:
         return _left_open(n)
     if decision is not None:

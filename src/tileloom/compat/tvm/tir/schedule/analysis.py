@@ -9,7 +9,7 @@ from typing import Any
 from ..... import schedule
 from .....expr import IterVar, free_vars
 from .....schedule import StmtSRef
-from .....schedule.analysis.tree import const_extent, loops_above, scope_root
+from .....schedule.analysis.tree import loops_above, scope_root
 from .....tir import Block, BlockRealize, For, PrimFunc, pre_order
 from ..._names import missing
 from ._auto_tensorize import AutoTensorizeMappingInfo, get_auto_tensorize_mapping_info
@@ -50,7 +50,7 @@ def get_tensorize_loop_mapping(
     wanted = zip(desc.block.iter_vars, desc.iter_values, strict=True)
     for axis, value in reversed(list(wanted)):
         run = next((loop for loop in loops if loop.loop_var is value), None)
-        size = None if run is None else const_extent(run)
+        size = None if run is None else run.static_extent
         if run is None or size is None:
             return None
         match = next(
@@ -63,7 +63,7 @@ def get_tensorize_loop_mapping(
         if outer is None:
             return None
         found[outer] = run
-        if (const_extent(outer.loop) or 0) % size:
+        if (outer.loop.static_extent or 0) % size:
             paddings[match] = size
     indexer = {loop: k for k, loop in enumerate(loops)}
     return TensorizeInfo(found, indexer, paddings if any(p > 1 for p in paddings) else None)
@@ -92,7 +92,7 @@ def _fits(
     loop = _loop_of(block, realize, k)
     if loop is None or realize.block.iter_vars[k].iter_type != axis.iter_type:
         return False
-    extent = const_extent(loop.loop)
+    extent = loop.loop.static_extent
     return extent is not None and (extent % size == 0 or padded)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from ..... import schedule
 from .....schedule import LoopRV
-from .....schedule.analysis.tree import const_extent
 from .....schedule.tensor_intrin import TensorIntrin
 from ..._names import missing
 from .analysis import get_tensorize_loop_mapping
@@ -38,7 +37,7 @@ def tile_with_tensor_intrin(
         if desc is None:
             continue
         place = info.desc_loop_indexer[desc]
-        _, inner[place] = sch.split(loop, [None, const_extent(desc)])
+        _, inner[place] = sch.split(loop, [None, desc.static_extent])
     ordered = [inner[place] for place in sorted(inner)]
     chosen = {sch.get(loop).loop_var for loop in ordered}
     every = sch.get_loops(block)
