@@ -162,10 +162,10 @@ def test_no_box_holds_nothing() -> None:
 def test_the_first_element_that_a_number_depends_on() -> None:
     a = make_buffer((8,), "int32", "A")
     load = BufferLoad(a, (I,))
-    assert first_load(load + 3) is load
-    assert first_load(load * J + BufferLoad(a, (J,))) is load
+    assert first_load([IntSet(I, None), IntSet(None, load + 3)]) is load
+    assert first_load([IntSet(load * J + BufferLoad(a, (J,)), None)]) is load
     for plain in (I, const(3, "int32"), I * 2 + 1, I // 3, I * J):
-        assert first_load(plain) is None
+        assert first_load([IntSet(plain, plain)]) is None
 
 
 # ---------------------------------------------------------------------------- of blocks

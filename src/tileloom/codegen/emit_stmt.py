@@ -10,7 +10,7 @@ import llvmlite.ir as ir
 from ..base import DType
 from ..base.errors import UnsupportedError
 from ..base.faults import FAULTS
-from ..expr import Call, Expr, IntImm, StringImm, Var, cast
+from ..expr import Call, Expr, IntImm, StringImm, Var, cast, is_int
 from ..expr.effects import CALL_FUNCTION, CHECK_INDEX, RETURN
 from ..tir import (
     PARALLEL,
@@ -157,7 +157,7 @@ class StmtEmitter(ExprEmitter):
             return
         low = self.index(stmt.min)
         extent = self.index(stmt.extent)
-        high = extent if _is_zero(stmt.min) else self.builder.add(low, extent, flags=("nsw",))
+        high = extent if is_int(stmt.min, 0) else self.builder.add(low, extent, flags=("nsw",))
         self.counted(stmt, low, high, known=isinstance(stmt.extent, IntImm))
 
     def counted(self, stmt: For, low: ir.Value, high: ir.Value, known: bool) -> None:
@@ -182,7 +182,7 @@ class StmtEmitter(ExprEmitter):
             self.non_negative.discard(stmt.loop_var)
         with self.bound(stmt.loop_var, phi):
             self.stmt(stmt.body)
-        following = b.add(phi, I64(1), flags=("nsw", "nuw") if _is_zero(stmt.min) else ("nsw",))
+        following = b.add(phi, I64(1), flags=("nsw", "nuw") if is_int(stmt.min, 0) else ("nsw",))
         phi.add_incoming(following, b.block)
         after = b.append_basic_block(f"end.{stmt.loop_var.name}")
         again = b.icmp_signed("<", following, high)
@@ -347,10 +347,6 @@ class StmtEmitter(ExprEmitter):
         variable.linkage, variable.align = "private", ALIGNMENT
         self.env[stmt.buffer_var] = opaque(variable)
         self.stmt(stmt.body)
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
 
 
 class _LoopId(ir.MDValue):  # type: ignore[misc]

@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ..base import DType
 from ..base.errors import UnsupportedError
-from ..expr import Broadcast, Expr, IntImm, Ramp
+from ..expr import Broadcast, Expr, IntImm, Ramp, is_int
 from ..tir import Buffer, BufferLoad, BufferStore
 from . import strided
 from .arith import intrinsic
@@ -62,7 +62,7 @@ def store(e: Emitter, stmt: BufferStore) -> None:
         return
     if lanes_of(value) == 1:
         value = splat(e.builder, value, index.dtype.lanes)
-    if isinstance(index, Ramp) and is_one(index.stride):
+    if isinstance(index, Ramp) and is_int(index.stride, 1):
         align = e.alignment(stmt.buffer, index.base)
         _store_at(e, stmt.buffer, e.index(index.base), value, mask, align)
     else:
@@ -75,11 +75,6 @@ def _flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
             f"buffer {buffer.name!r} has {len(indices)} dimensions; flatten_buffers runs first"
         )
     return indices[0]
-
-
-def is_one(expr: Expr) -> bool:
-    """Whether it is the number 1."""
-    return isinstance(expr, IntImm) and expr.value == 1
 
 
 def address(e: Emitter, buffer: Buffer, index: ir.Value) -> ir.Value:

@@ -16,6 +16,7 @@ from ..expr import (
     Range,
     Reduce,
     Var,
+    combined,
     const,
     rewrite,
     substitute,
@@ -32,7 +33,8 @@ from ..tir import (
     Stmt,
     make_buffer,
     seq,
-    under_names,
+    stores,
+    stores_at_once,
 )
 from .math import if_then_else
 from .tensor import ComputeOp, PlaceholderOp, Tensor
@@ -215,7 +217,9 @@ class _Builder:
         at = [axis.var for axis in nest.block_vars[:count]]
         buffers = self._components(op, parts, reduce)
         source = [self._guarded(reduce, k, nest.values) for k in range(len(buffers))]
-        body = _combine(reduce, buffers, source, at)
+        places = [at] * len(buffers)
+        old = [BufferLoad(buffer, at) for buffer in buffers]
+        body = stores_at_once(buffers, combined(reduce.combiner, old, source), places)
         name = self._fresh(op.name, self.block_names) if len(buffers) > 1 else buffers[0].name
         if not self.separate_init:
             init = self._start(reduce, buffers, nest.values, at)
@@ -233,7 +237,7 @@ class _Builder:
     ) -> Stmt:
         """The stores that a reduction starts with."""
         start = [self._load(e, values) for e in reduce.init or reduce.combiner.identity]
-        return _stores(buffers, start, at)
+        return stores(buffers, start, [at] * len(buffers))
 
     def _components(self, op: ComputeOp, parts: Sequence[Reduce], reduce: Reduce) -> list[Buffer]:
         """The buffer of each component; those that nobody asked for are allocated."""
@@ -253,30 +257,6 @@ class _Builder:
         value = self._load(reduce.source[k], values)
         condition = self._load(reduce.condition, values)
         return if_then_else(condition, value, reduce.combiner.identity[k])
-
-
-def _stores(buffers: Sequence[Buffer], values: Sequence[Expr], at: Sequence[Expr]) -> Stmt:
-    pairs = zip(buffers, values, strict=True)
-    return seq(*(BufferStore(buffer, value, tuple(at)) for buffer, value in pairs))
-
-
-def _combine(
-    reduce: Reduce, buffers: Sequence[Buffer], source: Sequence[Expr], at: Sequence[Expr]
-) -> Stmt:
-    """The stores that combine the source into the buffers."""
-    comb = reduce.combiner
-    values: dict[Var, Expr] = {}
-    for k, buffer in enumerate(buffers):
-        values[comb.lhs[k]] = BufferLoad(buffer, at)
-        values[comb.rhs[k]] = source[k]
-    results = [substitute(part, values) for part in comb.result]
-    if len(results) == 1:
-        return BufferStore(buffers[0], results[0], tuple(at))
-    # All components are computed before the first is stored.
-    names = [Var(f"v_{buffer.name}", buffer.dtype) for buffer in buffers]
-    rows = zip(buffers, names, strict=True)
-    body = seq(*(BufferStore(buffer, name, tuple(at)) for buffer, name in rows))
-    return under_names(list(zip(names, results, strict=True)), body)
 
 
 def _topological(tensors: Sequence[Tensor]) -> list[PlaceholderOp | ComputeOp]:

@@ -24,13 +24,13 @@ from ..expr import (
     SPATIAL,
     Expr,
     ExprLike,
-    IntImm,
     IterVar,
     ProducerLoad,
     Range,
     Reduce,
     Var,
     as_expr,
+    is_int,
     post_order,
 )
 from ..expr.extents import known_extent
@@ -245,9 +245,5 @@ def reduce_axis(dom: Sequence[ExprLike] | Range, name: str = "k") -> IterVar:
     """
     if not isinstance(dom, Range):
         begin, end = (as_expr(bound) for bound in dom)
-        dom = Range(begin, end - begin if not _is_zero(begin) else end)
+        dom = Range(begin, end - begin if not is_int(begin, 0) else end)
     return IterVar(dom, Var(name, dom.extent.dtype), REDUCE)
-
-
-def _is_zero(value: Expr) -> bool:
-    return isinstance(value, IntImm) and value.value == 0

@@ -39,6 +39,7 @@ from .nodes import (
     Sub,
     Var,
     broadcast_to,
+    is_int,
     match_lanes,
 )
 from .operators import ExprLike
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from . import intrin
     from .analyzer import Analyzer, is_true, simplify
     from .bounds import ConstIntBound, const_int_bound, is_index, type_range
+    from .combiners import combined
     from .evaluate import evaluate
     from .index_map import IndexMap
     from .int_set import IntSet
@@ -86,6 +88,7 @@ room(
     intrin="",
     analyzer="Analyzer is_true simplify",
     bounds="ConstIntBound const_int_bound is_index type_range",
+    combiners="combined",
     evaluate="evaluate",
     index_map="IndexMap",
     int_set="IntSet",
@@ -107,10 +110,11 @@ __all__ = [
     "IndexMap", "IntImm", "IntSet", "IterMapResult", "IterMark", "IterSplitExpr", "IterSumExpr",
     "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op", "Or", "PaddedInverse",
     "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar", "StringImm", "Sub",
-    "SubspaceDivision", "Var", "as_expr", "binary", "broadcast_to", "cast", "conjunction", "const",
-    "const_int_bound", "detect_iter_map", "evaluate", "find_op", "free_vars", "free_vars_of",
-    "get_op", "has_load", "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
-    "is_true", "iter_map_simplify", "logical_not", "match_lanes", "match_types", "modular_set",
-    "normalize_iter_map_to_expr", "op_names", "order_key", "post_order", "promote", "register_op",
-    "rewrite", "simplify", "subspace_divide", "substitute", "trunc_div", "type_range",
+    "SubspaceDivision", "Var", "as_expr", "binary", "broadcast_to", "cast", "combined",
+    "conjunction", "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op",
+    "free_vars", "free_vars_of", "get_op", "has_load", "intrin", "inverse_affine_iter_map",
+    "is_index", "is_int", "is_pure", "is_pure_op", "is_true", "iter_map_simplify", "logical_not",
+    "match_lanes", "match_types", "modular_set", "normalize_iter_map_to_expr", "op_names",
+    "order_key", "post_order", "promote", "register_op", "rewrite", "simplify", "subspace_divide",
+    "substitute", "trunc_div", "type_range",
 ]  # fmt: skip

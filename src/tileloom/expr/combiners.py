@@ -12,11 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .build import const
 from .nodes import EQ, GE, BinaryOp, Call, Expr, FloatImm, Max, Select, Var
-from .walk import post_order
+from .reduction import CommReducer
+from .walk import post_order, substitute
 
 Values = Sequence[Expr]
 #: The new values of old ones and of those that are combined in.
 Combine = Callable[[Values, Values], list[Expr]]
+
+
+def combined(combiner: CommReducer, old: Values, new: Values) -> list[Expr]:
+    """The new values of a combiner's tuple."""
+    table = dict(zip((*combiner.lhs, *combiner.rhs), (*old, *new), strict=True))
+    return [substitute(result, table) for result in combiner.result]
 
 
 def online_softmax(old: Values, new: Values) -> list[Expr]:

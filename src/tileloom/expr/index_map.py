@@ -10,8 +10,8 @@ from ..base.errors import UserError
 from .analyzer import Analyzer
 from .build import as_expr, cast, const
 from .itermap import detect_iter_map, domain_analyzer, inverse_affine_iter_map
-from .itermap_nodes import IterSplitExpr, is_int
-from .nodes import Expr, Var
+from .itermap_nodes import IterSplitExpr
+from .nodes import Expr, Var, is_int
 from .operators import ExprLike
 from .padded_map import PaddedInverse, padded_inverse
 from .reach import Interval, Reach

@@ -14,15 +14,9 @@ from itertools import pairwise
 from .analyzer import Analyzer
 from .build import as_expr
 from .itermap_check import check_mapping
-from .itermap_nodes import (
-    IterMapResult,
-    IterMark,
-    IterSplitExpr,
-    IterSumExpr,
-    is_int,
-)
+from .itermap_nodes import IterMapResult, IterMark, IterSplitExpr, IterSumExpr
 from .itermap_rewrite import IterMapRewriter, NotAffine
-from .nodes import Cast, Expr, IntImm, Var
+from .nodes import Cast, Expr, IntImm, Var, is_int
 from .operators import ExprLike
 from .reduction import Range
 

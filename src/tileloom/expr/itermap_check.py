@@ -7,8 +7,8 @@ from typing import Protocol
 
 from .analyzer import Analyzer
 from .build import const
-from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, collect_marks, is_int
-from .nodes import Expr, IntImm, Var
+from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, collect_marks
+from .nodes import Expr, IntImm, Var, is_int
 
 
 class Detection(Protocol):

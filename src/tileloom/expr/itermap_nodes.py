@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from . import is_int
 from .build import const
-from .nodes import Expr, IntImm, Var
+from .nodes import Expr, Var
 from .walk import free_vars
 
 
@@ -84,11 +85,6 @@ def whole(mark: IterMark) -> IterSplitExpr:
     """The split that is the mark itself."""
     one = const(1, mark.extent.dtype)
     return IterSplitExpr(mark, one, mark.extent, one)
-
-
-def is_int(value: Expr, number: int) -> bool:
-    """Whether the expression is that constant."""
-    return isinstance(value, IntImm) and value.value == number
 
 
 def collect_marks(sums: Sequence[IterSumExpr]) -> dict[int, tuple[IterMark, list[IterSplitExpr]]]:

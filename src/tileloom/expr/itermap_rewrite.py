@@ -9,7 +9,7 @@ from ..base.dtype import DType
 from ..base.errors import TileloomError
 from .analyzer import Analyzer, is_true, without_likely
 from .build import binary, const
-from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, is_int, whole
+from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, whole
 from .nodes import (
     EQ,
     GE,
@@ -28,6 +28,7 @@ from .nodes import (
     Mul,
     Sub,
     Var,
+    is_int,
 )
 from .reduction import Range
 from .walk import free_vars

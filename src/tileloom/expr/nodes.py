@@ -568,6 +568,11 @@ class Call(Expr):
         return Call(self.dtype, self.op, children)
 
 
+def is_int(value: Expr | None, number: int) -> bool:
+    """Whether the expression is that integer constant."""
+    return isinstance(value, IntImm) and value.value == number
+
+
 def broadcast_to(value: Expr, lanes: int) -> Expr:
     """`value` with that many lanes, repeating a scalar."""
     if value.dtype.lanes == lanes:

@@ -10,8 +10,8 @@ from ..base.errors import UserError
 from .analyzer import Analyzer
 from .build import binary, const
 from .itermap import detect_iter_map, inverse_affine_iter_map
-from .itermap_nodes import IterSplitExpr, IterSumExpr, is_int
-from .nodes import EQ, GE, LT, NE, Add, And, Expr, FloorDiv, FloorMod, IntImm, Or, Var
+from .itermap_nodes import IterSplitExpr, IterSumExpr
+from .nodes import EQ, GE, LT, NE, Add, And, Expr, FloorDiv, FloorMod, IntImm, Or, Var, is_int
 from .reduction import Range
 from .walk import free_vars, post_order, substitute
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from .analyzer import Analyzer, is_true
 from .build import as_expr, binary, const
 from .itermap import detect_iter_map, domain_analyzer, normalize_iter_map_to_expr
-from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, is_int, mark_variables
+from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, mark_variables
 from .itermap_rewrite import NotAffine
-from .nodes import And, Expr, IntImm, Var
+from .nodes import And, Expr, IntImm, Var, is_int
 from .operators import ExprLike
 from .reduction import Range
 from .walk import free_vars

@@ -202,12 +202,25 @@ def pipeline_of(target: Any, checked: bool = False, strict_sync: bool = False) -
         checked: whether code for CPUs checks its indices.
         strict_sync: whether kernels for GPUs must have all their barriers.
     """
-    if target is None or parse_target(target).kind == "cpu":
-        return CHECKED_PIPELINE if checked else PIPELINE
+    kind = "cpu" if target is None else parse_target(target).kind
+    return _PIPELINES[kind](checked, strict_sync)
+
+
+def _for_cpus(checked: bool, strict_sync: bool) -> Sequence[Pass]:
+    return CHECKED_PIPELINE if checked else PIPELINE
+
+
+def _for_gpus(checked: bool, strict_sync: bool) -> Sequence[Pass]:
     if not strict_sync:
         return GPU_PIPELINE
     swapped: dict[Pass, Pass] = {thread_storage_sync: require_barriers}
     return [swapped.get(step, step) for step in GPU_PIPELINE]
+
+
+_PIPELINES: Mapping[str, Callable[[bool, bool], Sequence[Pass]]] = {
+    "cpu": _for_cpus,
+    "cuda": _for_gpus,
+}
 
 
 def passes_until(until: str | None, pipeline: Sequence[Pass] | None = None) -> Sequence[Pass]:

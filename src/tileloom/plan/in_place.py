@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import mul
 
-from ..expr import SPATIAL, Analyzer, Expr, IntImm, Var, const
+from ..expr import SPATIAL, Analyzer, Expr, Var, const, is_int
 from ..schedule import Schedule
 from ..schedule.errors import ScheduleError
 from ..target import Target
@@ -136,7 +136,7 @@ def _reads_what_it_stores(nest: Stmt, source: Buffer, sink: Buffer) -> bool:
     if any(axis.iter_type != SPATIAL for axis in block.iter_vars):
         return False
     places = [index for index in store.indices if isinstance(index, Var)]
-    live = {a.var for a in block.iter_vars if not _is_one(a.dom.extent if a.dom else None)}
+    live = {a.var for a in block.iter_vars if not is_int(a.domain.extent, 1)}
     if len(set(places)) != len(places) or not live <= set(places):
         return False
     read = [indices for buffer, indices in buffer_accesses(nest) if buffer is source]
@@ -150,10 +150,6 @@ def _reads_what_it_stores(nest: Stmt, source: Buffer, sink: Buffer) -> bool:
         analyzer.bind(axis.var, axis.domain)
     place = _position(sink, store.indices)
     return all(analyzer.can_prove_equal(_position(source, indices), place) for indices in read)
-
-
-def _is_one(extent: Expr | None) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1
 
 
 class _Merger(StmtRewriter):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import gcd
 
 from ..base import DType, dtype
-from ..expr import Call, Expr, IntImm, Ramp, Var, free_vars, modular_set
+from ..expr import Call, Expr, IntImm, Ramp, Var, free_vars, is_int, modular_set
 from ..lower.analysis.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, bare_pointers
 from ..tir import BufferLoad, BufferStore, Stmt, pre_order, stmt_exprs
 
@@ -96,13 +96,9 @@ def _width(kind: DType, indices: tuple[Expr, ...], whole: bool) -> int:
     """The bytes that an access has to be a multiple of."""
     size = _size(kind) * kind.lanes
     index = indices[-1]
-    if not whole or not isinstance(index, Ramp) or not _is_one(index.stride):
+    if not whole or not isinstance(index, Ramp) or not is_int(index.stride, 1):
         return size
     return gcd(_known(index.base, size), index.lanes * size)
-
-
-def _is_one(stride: Expr) -> bool:
-    return isinstance(stride, IntImm) and stride.value == 1
 
 
 def _known(index: Expr, size: int) -> int:

@@ -37,6 +37,8 @@ from .nodes import (
     make_buffer,
     parts_of,
     seq,
+    stores,
+    stores_at_once,
     under_loops,
     under_names,
 )
@@ -98,7 +100,7 @@ __all__ = [
     "assert_structural_equal", "buffer_accesses", "buffer_exprs", "collect", "collect_exprs",
     "detect_buffer_lca", "first_line", "infer_block_access", "is_no_op", "loop_nest",
     "make_buffer", "map_exprs", "parts_of", "pre_order", "register_structure", "renewed", "run",
-    "seq", "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
-    "substitute_stmt", "undefined_vars", "under_loops", "under_names", "union_regions",
-    "used_buffers", "verify",
+    "seq", "specialize", "stmt_children", "stmt_exprs", "stores", "stores_at_once",
+    "structural_equal", "structural_hash", "substitute_stmt", "undefined_vars", "under_loops",
+    "under_names", "union_regions", "used_buffers", "verify",
 ]  # fmt: skip

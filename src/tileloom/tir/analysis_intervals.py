@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ..expr import Expr, IntImm, Let, Ramp, Range, Var, free_vars, substitute
+from ..expr import Expr, IntImm, Let, Ramp, Range, Var, free_vars, is_int, substitute
 from ..expr.analyzer import Analyzer
 from ..expr.bounds import type_range
 from ..expr.int_set import EVERYTHING, IntSet, int_set, union
@@ -25,7 +25,7 @@ class Intervals:
 
     def __init__(self, fixed: Mapping[Var, Range] | None = None) -> None:
         # A variable of one value is kept all the same: regions should say what they follow.
-        known = {v: d for v, d in (fixed or {}).items() if not _is_one(d.extent)}
+        known = {v: d for v, d in (fixed or {}).items() if not is_int(d.extent, 1)}
         self.outside = Analyzer(known)  # without the running variables
         self.inside = self.outside.copy()
         self.ends: dict[Var, IntSet] = {}
@@ -75,7 +75,3 @@ class Intervals:
     def union(self, a: IntSet, b: IntSet) -> IntSet:
         """The least interval that holds both."""
         return a if a == b else union(self.outside, a, b)
-
-
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1

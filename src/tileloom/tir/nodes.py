@@ -478,6 +478,30 @@ def under_names(names: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
     return body
 
 
+def stores(
+    buffers: Sequence[Buffer], values: Sequence[Expr], places: Sequence[Sequence[Expr]]
+) -> Stmt:
+    """Stores of values into buffers, each at its own indices, one after the other."""
+    each = zip(buffers, values, places, strict=True)
+    return seq(*(BufferStore(buffer, value, tuple(place)) for buffer, value, place in each))
+
+
+def stores_at_once(
+    buffers: Sequence[Buffer],
+    values: Sequence[Expr],
+    places: Sequence[Sequence[Expr]],
+    name: str | None = None,
+) -> Stmt:
+    """Stores of values that may read what the other stores write."""
+    if len(buffers) == 1:
+        return stores(buffers, values, places)
+    names = [
+        Var(name or f"v_{b.name.replace('.', '_')}", v.dtype)
+        for b, v in zip(buffers, values, strict=True)
+    ]
+    return under_names(list(zip(names, values, strict=True)), stores(buffers, names, places))
+
+
 def loop_nest(stmt: Stmt) -> tuple[list[For], Stmt]:
     """Loops of which each holds nothing but the next, and what the last of them holds."""
     loops: list[For] = []

@@ -23,6 +23,7 @@ from ...expr import (
     Ramp,
     const,
     has_load,
+    is_int,
     is_pure_op,
     post_order,
     rewrite,
@@ -154,7 +155,7 @@ def _start(indices: tuple[Expr, ...]) -> Expr | None:
     """The first of neighbours; None for elements that lie apart."""
     (index,) = indices if len(indices) == 1 else (None,)
     if isinstance(index, Ramp):
-        return index.base if memory.is_one(index.stride) else None
+        return index.base if is_int(index.stride, 1) else None
     if index is None or isinstance(index, Broadcast) or index.dtype.lanes > 1:
         return None
     return index

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ...expr import Call, CommReducer, Expr, IterVar, StringImm, Var, free_vars, is_pure, substitute
+from ...expr import Call, CommReducer, Expr, IterVar, StringImm, Var, combined, free_vars, is_pure
 from ...tir import (
     THREAD_BINDING,
     Allocate,
     AttrStmt,
     Buffer,
-    BufferStore,
     Evaluate,
     For,
     Stmt,
-    seq,
     stmt_children,
-    under_names,
+    stores_at_once,
 )
 from ..common import THREAD_KEYS, loaded_buffers
 
@@ -109,24 +107,12 @@ def is_sync(stmt: Stmt) -> bool:
     return not (isinstance(scope, StringImm) and scope.value == "warp")
 
 
-def combined(combiner: CommReducer, mine: Sequence[Expr], others: Sequence[Expr]) -> list[Expr]:
-    """What a combiner makes of two tuples."""
-    table = dict(zip(combiner.lhs, mine, strict=True))
-    table.update(zip(combiner.rhs, others, strict=True))
-    return [substitute(result, table) for result in combiner.result]
-
-
 def combine_into(
     combiner: CommReducer, targets: Sequence[Buffer], at: Expr, others: Sequence[Expr]
 ) -> Stmt:
     """`targets[at] = combine(targets[at], others)`, all components at once."""
     values = combined(combiner, [target[at] for target in targets], others)
-    if len(values) == 1:
-        return BufferStore(targets[0], values[0], (at,))
-    names = [Var("next", value.dtype) for value in values]
-    pairs = zip(targets, names, strict=True)
-    body = seq(*(BufferStore(target, name, (at,)) for target, name in pairs))
-    return under_names(list(zip(names, values, strict=True)), body)
+    return stores_at_once(targets, values, [(at,)] * len(values), "next")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     Ensures: no block has match_buffers; the views' own variables (pointer, offset, strides, shape)
     are replaced by their values. Where a view promises more than its source keeps, VerifyError.
     """
-    return on_body(func, _LowerMatch({}, {}).visit)
+    return on_body(func, _LowerMatch().visit)
 
 
 class _LowerMatch(Replacer):
-    def __init__(self, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) -> None:
-        super().__init__(values, buffers)
+    def __init__(self) -> None:
+        super().__init__({}, {})
         self.views: dict[Buffer, BufferRegion] = {}
 
     def visit_Block(self, stmt: Block) -> Block:

@@ -15,6 +15,7 @@ from ...expr import (
     IterVar,
     Var,
     binary,
+    combined,
     conjunction,
     const,
     free_vars,
@@ -26,7 +27,6 @@ from ...tir import (
     BlockRealize,
     Buffer,
     BufferRegion,
-    BufferStore,
     Evaluate,
     For,
     PrimFunc,
@@ -34,6 +34,7 @@ from ...tir import (
     StmtRewriter,
     loop_nest,
     seq,
+    stores,
     under_loops,
 )
 from ..analysis.thread_reductions import ThreadReduction, recognise
@@ -41,7 +42,6 @@ from ..analysis.threads import (
     ALLREDUCE,
     REDUCE_SCOPE,
     combine_into,
-    combined,
     is_thread_loop,
     storage_rank,
     tag_of,
@@ -198,8 +198,7 @@ def _own_part(
 ) -> list[Stmt]:
     """What one thread reduces by itself."""
     block, points = realize.block, _points(own)
-    values = zip(own, update.combiner.identity, strict=True)
-    first = seq(*(BufferStore(part, value, (_ZERO,)) for part, value in values))
+    first = stores(own, update.combiner.identity, [(_ZERO,)] * len(own))
     start = Block((), (), points, f"{block.name_hint}_start", first)
     step = block.replace(
         reads=tuple(r for r in block.reads if r.buffer not in update.targets),

@@ -15,17 +15,7 @@ from math import prod
 
 from ...base import DType, dtype
 from ...base.sums import COMPENSATED
-from ...expr import (
-    Expr,
-    IntImm,
-    Min,
-    Ramp,
-    Select,
-    Var,
-    binary,
-    const,
-    free_vars,
-)
+from ...expr import Expr, Min, Ramp, Select, Var, binary, const, free_vars, is_int
 from ...expr.intrin import isnan
 from ...expr.linear import Linear
 from ...tir import (
@@ -93,7 +83,7 @@ class _Places:
         if any(update.store.buffer is not buffer for update in updates):
             return None
         indices = tuple(dict.fromkeys(update.index for update in updates))
-        if any(isinstance(i, Ramp) and not _is(i.stride, 1) for i in indices):
+        if any(isinstance(i, Ramp) and not is_int(i.stride, 1) for i in indices):
             return None
         widths = {index.dtype.lanes for index in indices}
         loops = {loop.loop_var: loop for update in updates for loop in update.loops}
@@ -297,7 +287,7 @@ def _stretch(indices: Sequence[Expr], loops: Mapping[Var, For]) -> tuple[Linear,
         last = index.dtype.lanes
         for atom, coefficient in moving.items():
             loop = loops.get(atom) if isinstance(atom, Var) else None
-            extent = None if loop is None or not _is(loop.min, 0) else loop.static_extent
+            extent = None if loop is None or not is_int(loop.min, 0) else loop.static_extent
             if extent is None or coefficient < 0:
                 return None
             last += coefficient * (extent - 1)
@@ -319,10 +309,6 @@ def _is_inside(start: Linear, count: int, buffer: Buffer) -> bool:
 def _first(index: Expr) -> Expr:
     """The first element that an index names."""
     return index.base if isinstance(index, Ramp) else index
-
-
-def _is(expr: Expr, value: int) -> bool:
-    return isinstance(expr, IntImm) and expr.value == value
 
 
 def _vector(number: int, lanes: int) -> Expr:

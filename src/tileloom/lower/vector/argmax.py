@@ -15,12 +15,22 @@ from ...expr import (
     Ramp,
     Var,
     broadcast_to,
+    combined,
     conjunction,
     const,
     free_vars,
-    substitute,
 )
-from ...tir import BufferLoad, BufferStore, For, Stmt, make_buffer, seq, under_loops, under_names
+from ...tir import (
+    BufferLoad,
+    BufferStore,
+    For,
+    Stmt,
+    make_buffer,
+    seq,
+    stores,
+    under_loops,
+    under_names,
+)
 from ..analysis.thread_reductions import recognise_choice
 from ..blocks import allocate
 from ..common import replace_vars
@@ -82,19 +92,12 @@ class _ArgmaxStrips(Strips):
         # Names first: what one of them guards would be loaded under a mask.
         before = [Var("before", value.dtype) for value in old]
         comes = [Var("comes", value.dtype) for value in new]
-        values: dict[Var, Expr] = dict(zip(self.combiner.lhs, before, strict=True))
-        values |= dict(zip(self.combiner.rhs, comes, strict=True))
-        chosen = [substitute(result, values) for result in self.combiner.result]
+        chosen = combined(self.combiner, before, comes)
         if conditional:
             new = [choose(condition, n, const(0, n.dtype)) for n in new]
             chosen = [choose(condition, c, o) for c, o in zip(chosen, before, strict=True)]
         names = [Var("chosen", value.dtype) for value in chosen]
-        stmt = seq(
-            *(
-                BufferStore(buffer, name, (place,))
-                for buffer, name, place in zip(self.partial, names, places, strict=True)
-            )
-        )
+        stmt = stores(self.partial, names, [(place,) for place in places])
         bound = [*zip(before, old), *zip(comes, new), *zip(names, chosen)]
         return under_names(bound, stmt)
 

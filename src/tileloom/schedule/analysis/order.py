@@ -20,6 +20,7 @@ from ...expr import (
     And,
     Expr,
     IntImm,
+    IntSet,
     Mul,
     Sub,
     Var,
@@ -65,7 +66,7 @@ def repetition_fault(
 def _is_injective(
     values: Sequence[Expr], loops: Sequence[For], predicate: Expr | bool = True
 ) -> bool:
-    if _plainly_injective(values, loops):
+    if rows_apart([IntSet(value, value) for value in values], loops):
         return True
     domains = {loop.loop_var: loop.domain for loop in loops}
     known = where_running(domains.values())
@@ -93,25 +94,8 @@ def _is_injective_as_a_number(realize: BlockRealize, loops: Sequence[For]) -> bo
         number = value if number is None else number * extent.astype(value.dtype) + value
     if number is None or count >= 1 << (number.dtype.bits - 1):
         return False
-    return _plainly_injective([analyzer.simplify(number)], loops)
-
-
-def _plainly_injective(values: Sequence[Expr], loops: Sequence[For]) -> bool:
-    """A quick yes where each loop is in one value, with a step beyond what is below it."""
-    extents = {loop.loop_var: loop.extent for loop in loops}
-    seen: set[Var] = set()
-    for value in values:
-        form = linear_form(value)
-        if form is None:
-            return False
-        reach = 0
-        for var, scale in sorted((term for term in form[0] if term[0] in extents), key=_by_scale):
-            extent = extents[var]
-            if var in seen or not isinstance(extent, IntImm) or scale <= reach:
-                return False
-            seen.add(var)
-            reach += scale * (extent.value - 1)
-    return seen == extents.keys()
+    value = analyzer.simplify(number)
+    return rows_apart([IntSet(value, value)], loops)
 
 
 def rows_apart(box: Box, loops: Sequence[For]) -> bool:
@@ -120,7 +104,7 @@ def rows_apart(box: Box, loops: Sequence[For]) -> bool:
     seen: set[Var] = set()
     for low, high in box:
         first = None if low is None else linear_form(low)
-        last = None if high is None else linear_form(high)
+        last = first if high is low else None if high is None else linear_form(high)
         if first is None or last is None or set(first[0]) != set(last[0]):
             return False
         reach = last[1] - first[1]  # how far it is to the end of one box

@@ -80,11 +80,15 @@ def _quick(part: Range, domains: Mapping[Var, Range]) -> IntSet | None:
     return IntSet(start, start if low == high else binary(Add, rest, ends[1]))
 
 
-def first_load(expr: Expr) -> BufferLoad | None:
-    """An element of a buffer that a number depends on, if it does."""
-    if isinstance(expr, (IntImm, Var)) or linear_form(expr) is not None:
-        return None
-    return next((node for node in post_order(expr) if isinstance(node, BufferLoad)), None)
+def first_load(box: Sequence[IntSet]) -> BufferLoad | None:
+    """An element of a buffer that an end of the box depends on, if one does."""
+    for end in (end for interval in box for end in interval):
+        if end is None or isinstance(end, (IntImm, Var)) or linear_form(end) is not None:
+            continue
+        for node in post_order(end):
+            if isinstance(node, BufferLoad):
+                return node
+    return None
 
 
 def covers(box: Box | None, region: Sequence[Range], analyzer: Analyzer) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from ...expr import (
     GE,
@@ -403,6 +404,12 @@ class UseInstead(StmtRewriter):
         self.writes = writes
         self.block_map: dict[Block, Block] = {}
 
+    @classmethod
+    def at(cls, old: Buffer, new: Buffer, place: Sequence[Expr], writes: bool) -> Self:
+        """The rewriter that puts one element of the cache in place of every access."""
+        region = tuple(Range(index, const(1, index.dtype)) for index in place)
+        return cls(old, new, lambda _: tuple(place), lambda _: region, writes)
+
     def _rule(self, expr: Expr) -> Expr | None:
         if isinstance(expr, BufferLoad) and expr.buffer is self.old:
             return BufferLoad(self.new, self.indices(expr.indices), expr.predicate)
@@ -492,9 +499,7 @@ def insert_cache(
     state.replace(scope, new, rewriter.block_map)
 
 
-def consumers_in(
-    state: ScheduleState, block: StmtSRef, listed: Sequence[StmtSRef] | None
-) -> list[StmtSRef]:
+def consumers_in(block: StmtSRef, listed: Sequence[StmtSRef] | None) -> list[StmtSRef]:
     """The consumers that the user has listed, which must be in the block's scope."""
     scope = scope_root(block)
     for consumer in listed or ():

@@ -34,7 +34,7 @@ from ...expr import (
 )
 from ...expr.int_set import intersect, union
 from ...tir import Buffer
-from ..analysis.tree import is_one
+from ..analysis.tree import is_one, is_zero
 from ..errors import Place, refuse
 
 Box = Sequence[IntSet]
@@ -108,7 +108,7 @@ class Inversion:
     def require(self, buffer: Buffer, provided: Sequence[Range], required: Box) -> None:
         """Take account of a buffer: one instance has the region, the box is needed."""
         whole = [
-            IntSet(const(0, s.dtype), self.analyzer.simplify(s - 1 if not _is_zero(s) else s))
+            IntSet(const(0, s.dtype), self.analyzer.simplify(s - 1 if not is_zero(s) else s))
             for s in buffer.shape
         ]
         if all(is_one(part.extent) for part in provided) and self._affine(
@@ -332,10 +332,6 @@ def _is_within(analyzer: Analyzer, small: IntSet, big: IntSet) -> bool:
         analyzer.const_int_bound(low)[0] >= first.value
         and analyzer.const_int_bound(high)[1] <= last.value
     )
-
-
-def _is_zero(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 0
 
 
 def hull_of(analyzer: Analyzer, boxes: Sequence[Box]) -> Box:

@@ -366,16 +366,14 @@ def _check_known(
     block: StmtSRef, required: Box, buffer: Buffer, needed: Sequence[StmtSRef]
 ) -> None:
     """Refuse where data says which elements are needed."""
-    for interval in required:
-        for end in interval:
-            load = None if end is None else first_load(end)
-            if load is not None:
-                raise refuse(
-                    f"which part of {buffer.name!r} is needed depends on data, the elements of "
-                    f"{load.buffer.name!r}, so {name_of(block)} cannot make just that part",
-                    at=[block, *needed],
-                    hint="move the block to where all of the buffer is needed, or inline it",
-                )
+    load = first_load(required)
+    if load is not None:
+        raise refuse(
+            f"which part of {buffer.name!r} is needed depends on data, the elements of "
+            f"{load.buffer.name!r}, so {name_of(block)} cannot make just that part",
+            at=[block, *needed],
+            hint="move the block to where all of the buffer is needed, or inline it",
+        )
 
 
 def _check_aligned(

@@ -25,7 +25,7 @@ from ...expr import (
 from ...expr.combiners import Combine, match_combination, moments, online_softmax, recognise
 from ...expr.combiners import Values as Pair
 from ...expr.nodes import EQ, GE, GT, LE, LT, And, FloatImm, Or
-from ...tir import Block, Buffer, BufferLoad, BufferStore, LetStmt, Stmt, parts_of, seq, under_names
+from ...tir import Block, BufferLoad, BufferStore, LetStmt, Stmt, parts_of
 from ..errors import refuse
 
 
@@ -185,14 +185,3 @@ _COMBINERS: Mapping[int, Sequence[tuple[Combine, Repeatable]]] = {
     ],
 }  # fmt: skip
 _KNOWN: Mapping[Combine, Repeatable] = {online_softmax: (None, 0), moments: (0, 0, 0)}
-
-
-def store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr, ...]]) -> Stmt:
-    """Stores of values that may read what the other stores write."""
-    if len(buffers) == 1:
-        return BufferStore(buffers[0], values[0], places[0])
-    names = [Var(f"v_{b.name.replace('.', '_')}", v.dtype) for b, v in zip(buffers, values)]
-    stmt: Stmt = seq(
-        *(BufferStore(b, v, p) for b, v, p in zip(buffers, names, places, strict=True))
-    )
-    return under_names(list(zip(names, values, strict=True)), stmt)

@@ -12,7 +12,6 @@ from ...expr import (
     Expr,
     IndexMap,
     IterVar,
-    Range,
     Var,
     binary,
     const,
@@ -76,13 +75,7 @@ def reindex_cache(
         shape, str(buffer.dtype), name, scope=storage_scope, data_alignment=buffer.data_alignment
     )
     stage, copy = _stage(state, block, location.place, kept, buffer, cache, old, new, name, is_read)
-    rewriter = UseInstead(
-        buffer,
-        cache,
-        lambda _: tuple(new),
-        lambda _: tuple(Range(index, const(1, index.dtype)) for index in new),
-        writes=not is_read,
-    )
+    rewriter = UseInstead.at(buffer, cache, new, writes=not is_read)
     insert_cache(state, scope, location, [(0, stage)], [block], rewriter, cache)
     return state.sref(copy)
 

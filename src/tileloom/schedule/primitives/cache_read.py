@@ -71,7 +71,7 @@ def cache_read(
     readers = [s for s in child_blocks(state, scope) if region_of(s.block.reads, buffer)]
     for reader in readers:
         check_region_cover(state, reader)
-    listed = consumers_in(state, block, consumer_blocks)
+    listed = consumers_in(block, consumer_blocks)
     users = [s for s in listed or readers if region_of(s.block.writes, buffer) is None]
     writer = only_writer(state, scope, buffer)
     if writer is not None and not listed:

@@ -66,7 +66,7 @@ def cache_write(
     check_starts(state, block, buffer, "a cache")
     check_declared(state, block, buffer)
     _check_read_before(state, block, buffer)
-    listed = consumers_in(state, block, consumer_blocks)
+    listed = consumers_in(block, consumer_blocks)
     others = [s for s in consumers(state, block) if s not in listed]
     order = block_scope(state, scope.block).blocks
     location = before_first(block, others, scope, order)

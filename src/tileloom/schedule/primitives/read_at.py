@@ -271,15 +271,13 @@ def _domain(
 
 def _check_known(block: StmtSRef, buffer: Buffer, box: Box) -> None:
     """Refuse where data says which elements are touched."""
-    for interval in box:
-        for end in interval:
-            load = None if end is None else first_load(end)
-            if load is not None:
-                raise refuse(
-                    f"which part of {buffer.name!r} {name_of(block)} touches depends on data, the "
-                    f"elements of {load.buffer.name!r}",
-                    at=[block],
-                )
+    load = first_load(box)
+    if load is not None:
+        raise refuse(
+            f"which part of {buffer.name!r} {name_of(block)} touches depends on data, the "
+            f"elements of {load.buffer.name!r}",
+            at=[block],
+        )
 
 
 def _shared(storage_scope: str) -> str | None:

@@ -29,11 +29,11 @@ from ...tir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferStore,
     Stmt,
     infer_block_access,
     make_buffer,
-    seq,
+    stores,
+    stores_at_once,
     under_loops,
 )
 from ..analysis.blocks import check_reduction, check_trivial_binding, leaf_store
@@ -51,7 +51,7 @@ from ..instruction import BlockRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._rebuild import rebuilt
-from ._reducers import Reduction, reduction_in_parts, store_all
+from ._reducers import Reduction, reduction_in_parts
 
 #: Counts up to here are exact in float32.
 _MOST = 1 << 24
@@ -234,12 +234,11 @@ class _Online:
         start = neutral(combine, str(buffers[0].dtype))
         if combine is online_softmax:
             start[0] = self.one.start[0]  # a maximum may start anywhere
-        first = zip(buffers, start, places, strict=True)
         bare = block.replace(
             reads=(),
             writes=(),
-            body=store_all(list(buffers), combine(old, new), places),
-            init=seq(*(BufferStore(b, v, p) for b, v, p in first)),
+            body=stores_at_once(buffers, combine(old, new), places),
+            init=stores(buffers, start, places),
         )
         reads, writes = infer_block_access(bare)
         own = set(buffers)

@@ -93,7 +93,7 @@ def reindex(
     writes = buffer_index_type == _WRITE
     buffer = accessed_region(block, buffer_index, buffer_index_type).buffer
     check_stage_pipeline(state, scope)
-    top = _check_chain(block, scope)
+    top = _check_chain(block)
     indices = _simplified(stmt, _only_access(block, buffer))
     _check_use(state, block, buffer, indices, writes)
     used = free_vars_of(indices)
@@ -106,14 +106,7 @@ def reindex(
         data_alignment=buffer.data_alignment,
     )
     stage, copy = _stage(buffer, cache, covered, indices, writes)
-    own = [axis.var for axis in covered]
-    rewriter = UseInstead(
-        buffer,
-        cache,
-        lambda _: tuple(own),
-        lambda _: tuple(Range(var, const(1, var.dtype)) for var in own),
-        writes=True,
-    )
+    rewriter = UseInstead.at(buffer, cache, [axis.var for axis in covered], writes=True)
     location = Location(scope, index_in(scope, top))
     insert_cache(state, scope, location, [(int(writes), stage)], [block], rewriter, cache)
     return state.sref(copy)
@@ -122,7 +115,7 @@ def reindex(
 # ---------------------------------------------------------------------------- checks
 
 
-def _check_chain(block: StmtSRef, scope: StmtSRef) -> StmtSRef:
+def _check_chain(block: StmtSRef) -> StmtSRef:
     """The outermost loop around the block; every loop must hold nothing but the next."""
     loops = loops_above(block)
     if loops and not only_child_chain(loops[0], block):

@@ -26,13 +26,14 @@ from ...tir import (
     Buffer,
     BufferLoad,
     BufferRegion,
-    BufferStore,
     For,
     Stmt,
     infer_block_access,
     make_buffer,
     parts_of,
     seq,
+    stores,
+    stores_at_once,
 )
 from ..analysis.blocks import check_reduction
 from ..analysis.cover import check_stage_pipeline
@@ -46,7 +47,7 @@ from ..rewrite import under_copies
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._rebuild import rebuilt
-from ._reducers import Reduction, reduction_in_parts, store_all
+from ._reducers import Reduction, reduction_in_parts
 
 
 @primitive("RFactor")
@@ -238,11 +239,10 @@ class _RFactor:
         new = [substitute(value, renamed) for value in r.new]
         if any(axis.iter_type == REDUCE for axis in axes):
             start = [substitute(value, renamed) for value in r.start]
-            stores = zip(buffers, start, places, strict=True)
-            init = seq(*(BufferStore(b, v, p) for b, v, p in stores))
-            body = store_all(buffers, r.combine(old, new), places)
+            init = stores(buffers, start, places)
+            body = stores_at_once(buffers, r.combine(old, new), places)
         else:  # a single value each, which the final block combines with the start
-            init, body = None, store_all(buffers, new, places)
+            init, body = None, stores_at_once(buffers, new, places)
         old_block = self.realize.block
         mine = set(buffers)
         bare = Block(
@@ -276,8 +276,8 @@ class _RFactor:
             BufferLoad(b, self._place(p, own.var)) for b, p in zip(buffers, places, strict=True)
         ]
         start = [substitute(value, renamed) for value in r.start]
-        init = seq(*(BufferStore(b, v, p) for b, v, p in zip(targets, start, places, strict=True)))
-        body = store_all(targets, r.combine(old, new), places)
+        init = stores(targets, start, places)
+        body = stores_at_once(targets, r.combine(old, new), places)
         one = [BufferRegion.point(b, p) for b, p in zip(targets, places, strict=True)]
         final = Block(
             tuple(axes),

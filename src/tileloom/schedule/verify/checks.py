@@ -104,7 +104,7 @@ def check_instances(flow: Flow, findings: Findings) -> None:
             continue
         if write in flow.updates:
             update = started(flow, flow.updates[write])
-            _check_once(flow, findings, update)
+            _check_once(findings, update)
             _check_all(flow, findings, update)
         else:
             if any(write.reduces) and not _is_the_same_again(write):
@@ -170,7 +170,7 @@ def _run_for(place: Instance) -> Any:
     return split_variables(place.space.integers, runs, place.space.variables, values).range()
 
 
-def _check_once(flow: Flow, findings: Findings, update: Update) -> None:
+def _check_once(findings: Findings, update: Update) -> None:
     write, read = update.write, update.read
     iters = read.iters.intersect_domain(read.domain).to_union_map()
     for runs in (update.base.range_product(iters), iters.intersect_domain(update.fresh)):
@@ -229,7 +229,7 @@ def _check_all(flow: Flow, findings: Findings, update: Update) -> None:
     if never is not None:
         message = f"the reduction in block {write.block!r} leaves iterations out"
         findings.leaves_out(message, write, *never)
-    _check_init_used(flow, findings, update)
+    _check_init_used(findings, update)
 
 
 def _sets(union: Any) -> Iterator[Any]:
@@ -247,7 +247,7 @@ def _expected(model: Model, runs: Any, skip: int, domain: Any, write: Access) ->
     return result.intersect(domain.insert_dims(kind, 0, skip))
 
 
-def _check_init_used(flow: Flow, findings: Findings, update: Update) -> None:
+def _check_init_used(findings: Findings, update: Update) -> None:
     """No init comes after the accumulation that it should start.
 
     One that starts nothing is harmless: the padding of a result may be stored as it is.

@@ -8,7 +8,7 @@ from typing import Any
 from .... import compute as te
 from ....base.errors import UserError
 from ....compute import Tensor
-from ....expr import Expr, ExprLike, IntImm, as_expr, const, intrin, simplify
+from ....expr import Expr, ExprLike, as_expr, const, intrin, is_int, simplify
 from ....expr.intrin import max_value, min_value
 from .._names import missing
 from . import nn
@@ -37,19 +37,15 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     return tensor(x.shape, lambda *i: x[i].astype(dtype), "T_cast")
 
 
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1
-
-
 def broadcast_shape(a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
     """The shape of what two shapes make together."""
     long, short = (list(a), list(b)) if len(a) >= len(b) else (list(b), list(a))
     short = [const(1)] * (len(long) - len(short)) + short
     result = []
     for x, y in zip(long, short, strict=True):
-        if not _is_one(x) and not _is_one(y) and simplify(x - y) is not const(0, x.dtype):
+        if not is_int(x, 1) and not is_int(y, 1) and simplify(x - y) is not const(0, x.dtype):
             raise UserError(f"shapes {tuple(a)} and {tuple(b)} do not broadcast")
-        result.append(y if _is_one(x) else x)
+        result.append(y if is_int(x, 1) else x)
     return result
 
 
@@ -58,7 +54,7 @@ def element(x: Tensor | ExprLike, indices: Sequence[Expr]) -> Any:
     if not isinstance(x, Tensor):
         return as_expr(x)
     last = indices[len(indices) - len(x.shape) :]
-    own = [const(0) if _is_one(size) else i for i, size in zip(last, x.shape, strict=True)]
+    own = [const(0) if is_int(size, 1) else i for i, size in zip(last, x.shape, strict=True)]
     return x[tuple(own)]
 
 
@@ -138,7 +134,10 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without axes of one element: those given, or all."""
-    gone = _axes(a, axis) if axis is not None else [k for k, n in enumerate(a.shape) if _is_one(n)]
+    if axis is None:
+        gone = [k for k, n in enumerate(a.shape) if is_int(n, 1)]
+    else:
+        gone = _axes(a, axis)
     shape = [n for k, n in enumerate(a.shape) if k not in gone]
 
     def value(*i: Expr) -> Any:
