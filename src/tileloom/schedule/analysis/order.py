@@ -99,7 +99,10 @@ def _is_injective_as_a_number(realize: BlockRealize, loops: Sequence[For]) -> bo
 
 
 def rows_apart(box: Box, loops: Sequence[For]) -> bool:
-    """Whether boxes of different iterations of the loops surely have no element in common."""
+    """Whether boxes of different iterations of the loops surely have no element in common.
+
+    They have none where each loop is in one axis, with a step beyond what is below it.
+    """
     extents = {loop.loop_var: loop.extent for loop in loops}
     seen: set[Var] = set()
     for low, high in box:

@@ -142,14 +142,12 @@ def fetch_tile(
     operand: Operand,
     loop: LoopRV,
     threads: Sequence[int],
-    most: int = 16,
     scope: str = "shared",
 ) -> BlockRV:
     """Let all threads copy what an iteration of a loop reads of an operand into shared memory.
 
     Args:
         threads: how many there are along threadIdx.y and threadIdx.x.
-        most: bytes that a thread copies at once, at most.
 
     Returns:
         The block that copies, whose loops run along neighbours in global memory.
@@ -163,7 +161,8 @@ def fetch_tile(
         sch.reorder(*order)
     flat = fused(sch, order)
     total = sch.get(flat).extent.value
-    lanes = min(operand.lanes, max(1, most * 8 // sch.get(copy).writes[0].buffer.dtype.bits))
+    # A thread copies at most 16 bytes at once.
+    lanes = min(operand.lanes, max(1, 128 // sch.get(copy).writes[0].buffer.dtype.bits))
     count = threads[0] * threads[1]
     while lanes > 1 and total % (lanes * count):
         lanes //= 2
