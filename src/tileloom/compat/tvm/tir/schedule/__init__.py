@@ -16,7 +16,7 @@ from .....schedule import (
     Trace,
 )
 from .....schedule.instruction import find_kind
-from .....schedule.primitives.transform_layout import find_access
+from .....schedule.primitives.transform_layout import accessed_region, find_access
 from .....tir import IRModule, PrimFunc
 from ..._names import NodeType, missing
 from ...ir.module import IRModule as Module
@@ -52,12 +52,12 @@ class _Schedule(schedule.Schedule):
         block = self.get_block(block) if isinstance(block, str) else block
         separators: list[int] = []
         if callable(index_map):
-            index, side = find_access(self.get_sref(block), buffer)
-            stmt = self.get(block)
-            region = (stmt.writes if side else stmt.reads)[index]
-            buffer = ("write" if side else "read", index)
+            sref = self.get_sref(block)
+            access = find_access(sref, buffer)
+            region = accessed_region(sref, **access)
+            buffer = ("write" if access["buffer_index_type"] else "read", access["buffer_index"])
             index_map, separators = IndexMap.from_func_with_separators(
-                index_map, region.buffer.ndim, index_dtype=_index_dtype(stmt)
+                index_map, region.buffer.ndim, index_dtype=_index_dtype(sref.block)
             )
         super().transform_layout(block, buffer, index_map, pad_value, **options)
         if separators:
