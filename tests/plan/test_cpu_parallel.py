@@ -13,6 +13,7 @@ from plan.test_cpu import CPU, check, scheduled
 from plan.test_cpu_symbolic import check as check_shapes
 from plan.test_cpu_symbolic import symbolic
 from sampling import sampled
+from tileloom import te
 from tileloom.driver import plan_graph
 from tileloom.expr import free_vars
 from tileloom.expr.evaluate import evaluate
@@ -184,3 +185,34 @@ def test_independent_formulas_of_one_size_share_a_loop() -> None:
     sch = scheduled(program, (512, 512))
     assert parallel_loops(sch) == 1
     check(program, sch, (512, 512))
+
+
+def _shapes(count: int, seed: int) -> list[tuple[int, ...]]:
+    rng = np.random.default_rng(seed)
+    usual = [3, 7, 8, 14, 16, 28, 56, 64, 105, 112, 256, 1024]
+    found: list[tuple[int, ...]] = []
+    while len(found) < count:
+        rank = int(rng.integers(2, 5))
+        shape = tuple(
+            int(rng.choice(usual) if rng.random() < 0.5 else rng.integers(2, 300))
+            for _ in range(rank)
+        )
+        found += [shape] if 1 << 18 <= int(np.prod(shape)) < 1 << 28 else []
+    return found
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(8, 256, 105, 105), (3, 175, 184, 7), (203, 19, 213, 8), (7, 256, 218, 112), *_shapes(25, 0)],
+    ids=str,
+)
+def test_workers_share_large_groups_of_any_extents(shape: tuple[int, ...]) -> None:
+    a, row = te.placeholder(shape, name="A"), te.placeholder(shape[-1:], name="R")
+    k = te.reduce_axis((0, shape[0]), name="k")
+    for result in (
+        te.compute(shape, lambda *i: a[i] + 1.0, name="B"),
+        te.compute(shape, lambda *i: a[i] * row[i[-1]], name="B"),
+        te.compute(shape[1:], lambda *i: te.sum(a[(k.var, *i)], axis=k), name="B"),
+    ):
+        sch = schedule_cpu(te.create_prim_func([a, row, result]), CPU)
+        assert parallel_loops(sch), str(sch.mod)

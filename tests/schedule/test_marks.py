@@ -162,3 +162,39 @@ def test_parts_of_fused_loops_run_in_parallel(factor: Any) -> None:
     outer, _ = sch.split(sch.fuse(*sch.get_loops("B")), [None, factor])
     sch.parallel(outer)
     assert sch.get(outer).kind == "parallel"
+
+
+@pytest.mark.parametrize(
+    ("shape", "factor"),
+    [
+        ((8, 256, 105, 105), 16128), ((3, 175, 184, 7), 16112), ((19, 213, 8), 4048),
+        ((256, 218, 112), 1008), ((7, 92, 60), 1840), ((5, 7, 11, 13), 91 * 5), ((4, 6, 10), 25),
+    ],
+)  # fmt: skip
+def test_digits_of_which_some_are_simpler_than_others(shape: tuple[int, ...], factor: int) -> None:
+    """`(i * 4048 + j) // 1704` stands beside `j % 8`: still each instance is run once."""
+    a = te.placeholder(shape, name="A")
+    double = te.compute(shape, lambda *i: a[i] * 2.0, name="B")
+    sch = Schedule(te.create_prim_func([a, double]))
+    outer, _ = sch.split(sch.fuse(*sch.get_loops("B")), [None, factor])
+    sch.parallel(outer)
+    assert sch.get(outer).kind == "parallel"
+
+
+@pytest.mark.parametrize(
+    ("shape", "factor"),
+    [((7, 47, 112), 784), ((92, 60), 1840), ((19, 213, 8), 4048), ((6, 10, 4), 24), ((6, 10), 16)],
+)
+def test_reductions_over_such_digits_change_places_with_loops(
+    shape: tuple[int, ...], factor: int
+) -> None:
+    a = te.placeholder((3, *shape), name="A")
+    k = te.reduce_axis((0, 3), name="k")
+    total = te.compute(shape, lambda *i: te.sum(a[(k.var, *i)], axis=k), name="B")
+    func = te.create_prim_func([a, total])
+    sch = Schedule(func)
+    *loops, depth = sch.get_loops("B")
+    outer, inner = sch.split(sch.fuse(*loops), [None, factor])
+    sch.reorder(outer, depth, inner)
+    sch.parallel(outer)
+    check_same(sch, func)

@@ -14,6 +14,7 @@ from tileloom.expr import Var, const, intrin
 from tileloom.plan import schedule_cpu
 from tileloom.plan.cpu.choices import (
     CHUNK,
+    REGISTERS,
     ROWS,
     SHARES,
     WIDEST,
@@ -209,10 +210,15 @@ def test_methods(shape: tuple[int, ...], over: int, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "rows"), [(2 * ROWS, ROWS), (2 * ROWS - 1, 1), (100 * ROWS, ROWS)]
-)
-def test_rows_that_are_added_at_a_time(depth: int, rows: int) -> None:
-    assert sums((depth, 64), 0).rows == rows
+    ("depth", "columns", "rows"),
+    [
+        (2 * ROWS, 100, ROWS), (2 * ROWS - 1, 100, 1), (100 * ROWS, 100, ROWS),
+        (2 * ROWS, 8 * REGISTERS + 1, ROWS),
+        (2 * ROWS, 8 * REGISTERS, 1),  # all sums are registers
+    ],
+)  # fmt: skip
+def test_rows_that_are_added_at_a_time(depth: int, columns: int, rows: int) -> None:
+    assert sums((depth, columns), 0).rows == rows
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4])

@@ -38,8 +38,8 @@ WIDEST_ONCE = 4096
 SHARES = 8
 #: Vectors of partial results in one pass over a row, or over several rows.
 PARTS = 4
-#: Rows that a strided reduction adds at a time.
-ROWS = 8
+#: Rows that a strided reduction adds at a time, unless so many vectors of sums are all there are.
+ROWS, REGISTERS = 8, 8
 #: So many steps for each worker are left to share where rows are read several at a time.
 STEPS = 4
 #: Elements that a worker takes at a time from one long row.
@@ -144,7 +144,9 @@ def plan_of(
     plan = Plan(method, outer, inner, 0, lanes, parallel, amount, across is not None)
     full = [block for block in blocks if fusion.full(block.name_hint)]
     if method == "strided" and is_constant(reduced[-1]) and all(map(reduces, full)):
-        plan = replace(plan, rows=ROWS if size(reduced[-1]) >= 2 * ROWS else 1)
+        in_registers = is_constant(inner[-1]) and size(inner[-1]) <= REGISTERS * lanes
+        pays = size(reduced[-1]) >= 2 * ROWS and not in_registers
+        plan = replace(plan, rows=ROWS if pays else 1)
     if method == "contiguous" and len({fusion.levels[block.name_hint] for block in full}) == 1:
         one_sum = all(reduces(block) and len(block.writes) == 1 for block in full)
         plan = replace(plan, rows=_rows_at_once(plan, target) if one_sum else 1)
@@ -361,8 +363,12 @@ def _with_chunks(plan: Plan, target: Target, sizes: Sizes) -> Plan:
         if chunk >= extent:
             return plan
         chunk = -(-extent // _pieces(plan, -(-extent // chunk)))
-    chunk = -(-chunk // plan.lanes) * plan.lanes
-    return replace(plan, chunk=chunk)
+    return replace(plan, chunk=_in_vectors(chunk, plan.lanes))
+
+
+def _in_vectors(length: int, lanes: int) -> int:
+    """A length rounded up to whole vectors."""
+    return -(-length // lanes) * lanes
 
 
 def _narrowest(plan: Plan, sizes: Sizes) -> int:
@@ -391,7 +397,8 @@ def _pieces(plan: Plan, least: int) -> int:
     """Into how many even shares in whole vectors the last axes are cut, and not into fewer.
 
     Shares of whole rows, or that rows are a multiple of, leave the digits of a position as plain
-    as they were, so that neighbours are still known to be neighbours.
+    as they were, so that neighbours are still known to be neighbours. Other exact shares leave
+    digits of which only parts are plain: reductions over such are not understood.
     """
     axes = plan.inner[-1]
     extent = size(axes)
@@ -399,7 +406,10 @@ def _pieces(plan: Plan, least: int) -> int:
     exact = [k for k in range(least, 4 * least + 1) if extent % (k * plan.lanes) == 0]
     shares = ((k, extent // k) for k in exact)
     plain = (k for k, share in shares if all(share % row == 0 or row % share == 0 for row in rows))
-    return next(plain, exact[0] if exact and exact[0] <= 2 * least else least)
+    if plan.method == "elementwise":
+        return next(plain, exact[0] if exact and exact[0] <= 2 * least else least)
+    chunks = ((k, _in_vectors(-(-extent // k), plan.lanes)) for k in range(least, 4 * least + 1))
+    return next(plain, next((k for k, chunk in chunks if extent % chunk), least))
 
 
 def is_constant(group: Sequence[GroupAxis]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...expr import (
     Add,
     Analyzer,
     Expr,
+    FloorDiv,
+    FloorMod,
     IntImm,
     IterSumExpr,
     Mul,
@@ -17,10 +19,12 @@ from ...expr import (
     const,
     detect_iter_map,
     free_vars,
+    post_order,
+    substitute,
 )
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from .tree import is_one, loops_above
+from .tree import is_one, is_zero, loops_above
 
 Term = tuple[Var, int]
 
@@ -78,10 +82,54 @@ def is_affine(
         values = [v for v in values if not free_vars(v).isdisjoint(domains)]
     if is_one(predicate) and _plainly_affine(values, domains):
         return True
-    found = detect_iter_map(
-        values, domains, predicate, "surjective", where_running(domains.values())
-    )
-    return bool(found) and all(map(_starts_at_one, found.indices))
+    known = where_running(domains.values())
+    for wanted in forms_of(values, domains, predicate):
+        found = detect_iter_map(*wanted, "surjective", known)
+        if found:
+            return all(map(_starts_at_one, found.indices))
+    return False
+
+
+def forms_of(
+    values: Sequence[Expr], domains: Mapping[Var, Range], predicate: Expr
+) -> Iterator[tuple[Sequence[Expr], Mapping[Var, Range], Expr]]:
+    """Values, domains and a predicate; then over splits of the loops that values divide.
+
+    Of the quotients of a fused loop that was split elsewhere, some simplify to those of one of the
+    two loops: `(i * 4048 + j) // 1704` stands beside `j % 8`. Over `j = j0 * 8 + j1` all are sums.
+    """
+    yield values, domains, predicate
+    splits: dict[Var, Expr] = {}
+    refined: dict[Var, Range] = {}
+    for var, domain in domains.items():
+        split = _split_of(var, domain, values)
+        if split is None:
+            refined[var] = domain
+            continue
+        count, base = split
+        high, low = (var.with_name(f"{var.name}_{k}") for k in range(2))
+        splits[var] = high * const(base, var.dtype) + low
+        refined[high] = Range(0, const(count, var.dtype))
+        refined[low] = Range(0, const(base, var.dtype))
+    if splits:
+        analyzer = Analyzer(refined)
+        over = [analyzer.simplify(substitute(value, splits)) for value in values]
+        yield over, refined, analyzer.simplify(substitute(predicate, splits))
+
+
+def _split_of(var: Var, domain: Range, values: Sequence[Expr]) -> tuple[int, int] | None:
+    """The one number by which values divide a variable, after how often it is in its extent."""
+    found = {
+        part.b.value
+        for value in values
+        for part in post_order(value)
+        if isinstance(part, (FloorDiv, FloorMod)) and part.a is var and isinstance(part.b, IntImm)
+    }
+    if len(found) != 1 or not is_zero(domain.min) or not isinstance(domain.extent, IntImm):
+        return None
+    (base,) = found
+    count, rest = divmod(domain.extent.value, base) if base > 1 else (0, 1)
+    return None if rest else (count, base)
 
 
 def where_running(domains: Iterable[Range]) -> Analyzer:

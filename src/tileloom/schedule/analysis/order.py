@@ -33,7 +33,7 @@ from ...expr import (
 from ...expr.extents import limits_of_variables
 from ...tir import BlockRealize, For
 from ..errors import name_of
-from .affine import linear_form, where_running
+from .affine import forms_of, linear_form, where_running
 from .regions import Box
 from .tree import is_one
 
@@ -70,11 +70,12 @@ def _is_injective(
         return True
     domains = {loop.loop_var: loop.domain for loop in loops}
     known = where_running(domains.values())
-    if detect_iter_map(values, domains, predicate, "bijective", known):
+    forms = list(forms_of(values, domains, as_expr(predicate)))
+    if any(detect_iter_map(*form, "bijective", known) for form in forms):
         return True
     # Conditions that are not understood leave out instances, which makes no two of them one.
-    return not is_one(as_expr(predicate)) and bool(
-        detect_iter_map(values, domains, True, "bijective", known)
+    return not is_one(as_expr(predicate)) and any(
+        bool(detect_iter_map(over, refined, True, "bijective", known)) for over, refined, _ in forms
     )
 
 
