@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..base.dtype import DType, dtype
+from ..base.dtype import DType
 from .arrays import as_numpy
 from .check import Binder
 from .params import ParamSpec
-from .pool import POOLED_FROM, empty
+from .pool import empty, pool
 
 Array = np.ndarray[Any, Any]
 
@@ -107,11 +107,7 @@ class HostDevice:
 
     def copy(self, array: Array) -> Array:
         """Another array; a large one in pooled memory."""
-        if array.nbytes < POOLED_FROM:
-            return array.copy()
-        made = empty(array.shape, dtype(array.dtype))
-        made[...] = array
-        return made
+        return pool.copied(array)
 
     def assign(self, target: Array, source: Array) -> None:
         """Copy elements."""

@@ -161,6 +161,7 @@ class Executable:
         self._changed = sorted(
             {v.slot for step in self.steps for v in step.writes} & set(range(len(self.inputs)))
         )
+        self._given = {*range(len(self.inputs)), *constants}
         self._check = device.checker(name, self.inputs)
         self._dead = self._last_uses()
         self._only = self._only_step()
@@ -287,6 +288,8 @@ class Executable:
         """The inputs as row-major arrays of the device, copied where they are not that."""
         if len(arrays) != len(self.inputs):
             self._check(tuple(arrays))
+        if not arrays:
+            return []
         compact = [self.device.take(array) for array in arrays]
         self._check(tuple(compact))
         return compact
@@ -324,7 +327,7 @@ class Executable:
             slots.update((v.slot, a) for v, a in zip(step.writes, made, strict=True))
             for slot in dead:
                 del slots[slot]
-        return self._results(slots, len(arrays))
+        return self._results(slots)
 
     def _made_by_host(self, step: HostStep, given: Sequence[Any]) -> list[Any]:
         """What a NumPy function returns, laid out as promised and in memory of its own."""
@@ -343,9 +346,9 @@ class Executable:
             return slots[value.slot].reshape(value.shape)
         return self.device.empty(value.shape, value.dtype)
 
-    def _results(self, slots: dict[int, Any], inputs: int) -> list[Any]:
+    def _results(self, slots: dict[int, Any]) -> list[Any]:
         """Fresh arrays: an output that is an input, a constant or another output is copied."""
-        shared = set(range(inputs)) | set(self._constants)
+        shared = self._given.copy()
         results = []
         for k, value in enumerate(self.outputs):
             array = slots[value.slot].reshape(value.shape)

@@ -117,6 +117,14 @@ class Pool:
             return np.empty(shape, item)  # which also refuses negative extents
         return np.ndarray(shape, item, self.take(size))
 
+    def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Another array with the same elements, in row-major order."""
+        if array.nbytes < POOLED_FROM:
+            return array.copy()
+        made = np.ndarray(array.shape, array.dtype, self.take(array.nbytes))
+        made[...] = array
+        return made
+
     def allocator(self, shape: Sequence[int], kind: DType) -> Callable[[], np.ndarray[Any, Any]]:
         """`empty` for one shape and type, with all that can be done beforehand done."""
         item, shape = _item_type(kind), tuple(shape)
