@@ -13,7 +13,7 @@ from tileloom.driver import build
 from tileloom.expr import Var, intrin
 from tileloom.plan import plan_kernel, schedule_cpu
 from tileloom.plan.cpu.fusion_groups import find_fusion_groups
-from tileloom.plan.cpu.horizontal_fusion import independent_runs, pays_together
+from tileloom.plan.cpu.horizontal_fusion import TOGETHER, independent_runs, pays_together
 from tileloom.plan.sizes import Sizes
 from tileloom.schedule import Schedule
 from tileloom.target import Target
@@ -76,11 +76,16 @@ def test_what_is_too_small_alone_is_shared_with_others() -> None:
 
 
 def test_many_small_nests_are_enough_for_workers() -> None:
-    shapes = [(PARALLEL_WORK // 16 + 64 * k,) for k in range(12)]
-    sch = schedule_cpu(scaled(*shapes), CPU)
-    assert len(parallel_loops(sch)) == 1
+    shapes = [(TOGETHER // 16 + 64 * k,) for k in range(12)]
+    assert len(parallel_loops(schedule_cpu(scaled(*shapes), CPU))) == 1
     assert not parallel_loops(schedule_cpu(scaled(*shapes[:4]), CPU))
     assert not parallel_loops(schedule_cpu(scaled(*shapes), CPU.with_cores(1)))
+
+
+def test_small_nests_that_take_less_than_waking_a_worker_stay_on_one() -> None:
+    """Seven divisions of 4096 numbers take 11 us together; a worker may take 60 to wake up."""
+    shapes = [(PARALLEL_WORK // 16 + 64 * k,) for k in range(12)]
+    assert not parallel_loops(schedule_cpu(scaled(*shapes), CPU))
 
 
 def test_fewer_steps_than_workers_are_not_shared() -> None:

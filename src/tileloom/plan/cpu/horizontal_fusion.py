@@ -18,6 +18,9 @@ from .choices import fixed_work
 from .fusion_groups import FusionGroup, depends
 from .nests import ParallelLoop, known_length
 
+#: Nests of which no worker would be woken for one are worth it from so much work on.
+TOGETHER = 4 * PARALLEL_WORK
+
 
 def independent_runs(sch: Schedule, fusions: Sequence[FusionGroup]) -> list[list[FusionGroup]]:
     """Fusions in their order, those together that need nothing of each other."""
@@ -35,11 +38,11 @@ def independent_runs(sch: Schedule, fusions: Sequence[FusionGroup]) -> list[list
 
 
 def pays_together(sch: Schedule, run: Sequence[FusionGroup], target: Target) -> bool:
-    """Whether fusions of known sizes are enough work for workers, all of them if not each."""
+    """Whether fusions of known sizes are enough work for workers, all of them if not one alone."""
     if target.cores < 2 or len(run) < 2:
         return False
-    amounts = [fixed_work(sch, fusion) for fusion in run]
-    return all(amounts) and sum(filter(None, amounts)) >= PARALLEL_WORK
+    amounts = [fixed_work(sch, fusion) or 0 for fusion in run]
+    return all(amounts) and (max(amounts) >= PARALLEL_WORK or sum(amounts) >= TOGETHER)
 
 
 def fuse_horizontally(
