@@ -16,6 +16,7 @@ import pytest
 from graph.planned_graphs import CASES, CPU, GPU, ON_GPUS, PRODUCTS, WIDE, graph_of
 from plan.shapes import PROGRAMS
 from recorded import Compare
+from sampling import sampled
 from tileloom.driver import plan_graph
 from tileloom.driver.functions import llvm_ir
 from tileloom.plan import schedule_cpu
@@ -82,13 +83,13 @@ def test_code_for_a_cpu(name: str, recorded: Compare) -> None:
     check(name, CPU, recorded, "cpu")
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", sampled(PRODUCTS, 2))
 def test_products_in_wide_vectors(name: str, recorded: Compare) -> None:
     check(name, WIDE, recorded, "wide")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ON_GPUS)
+@pytest.mark.parametrize("name", sampled(ON_GPUS, 3))
 def test_code_for_a_gpu(name: str, recorded: Compare) -> None:
     check(name, GPU, recorded, "gpu")
 

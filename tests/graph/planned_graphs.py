@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tileloom.base import dtype
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.space import Space
@@ -26,7 +27,7 @@ def given(*shapes: tuple[int, ...], kind: str = "float32") -> list[Tensor]:
 
 def weights(*shape: int, kind: str = "float32") -> Tensor:
     size = int(np.prod(shape))
-    return ops.constant((np.arange(size) % 7 - 3).astype(kind).reshape(shape))
+    return ops.constant((np.arange(size) % 7 - 3).astype(dtype(kind).numpy).reshape(shape))
 
 
 def of(build: Callable[..., Tensor | Sequence[Tensor]], *shapes: tuple[int, ...],
