@@ -25,6 +25,7 @@ from ...expr import (
     Sub,
     Var,
     as_expr,
+    const,
     detect_iter_map,
     free_vars,
     free_vars_of,
@@ -70,12 +71,13 @@ def _is_injective(
         return True
     domains = {loop.loop_var: loop.domain for loop in loops}
     known = where_running(domains.values())
-    forms = list(forms_of(values, domains, as_expr(predicate)))
-    if any(detect_iter_map(*form, "bijective", known) for form in forms):
-        return True
+    wanted = as_expr(predicate)
     # Conditions that are not understood leave out instances, which makes no two of them one.
-    return not is_one(as_expr(predicate)) and any(
-        bool(detect_iter_map(over, refined, True, "bijective", known)) for over, refined, _ in forms
+    conditions = [wanted] if is_one(wanted) else [wanted, const(True)]
+    return any(
+        detect_iter_map(*form, "bijective", known)
+        for condition in conditions
+        for form in forms_of(values, domains, condition)
     )
 
 
