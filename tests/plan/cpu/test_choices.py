@@ -146,9 +146,10 @@ def _open_sum(value: Callable[..., Any], shape: tuple[Any, ...] = (N, M)) -> lis
         (_open_sum(lambda a, k, m: a[k, m]), {**OPEN, N: (1, 1 << 20)}, False),
         (_open_sum(lambda a, k, m: a[k, m], (N, M + 1)), OPEN, False),  # parts of rows
         (_open_sum(lambda a, k, m: a[k, m] * m.astype("float32")), OPEN, False),
+        (_open_sum(lambda a, k, m: a[k, m] * k.astype("float32")), OPEN, False),
         (_open_sum(lambda a, k, m: a[m, k], (M, N)), OPEN, True),  # as they lie in memory
     ],
-    ids=["whole rows", "no bound", "too many", "parts of rows", "the number", "columns"],
+    ids=["whole rows", "no bound", "too many", "parts of rows", "the number", "the row", "columns"],
 )
 def test_open_axes_are_walked_as_one_where_nothing_is_divided(
     tensors: list[te.Tensor], bounds: Any, together: bool

@@ -265,19 +265,19 @@ def _chained(
     first, second = by_axis.get(outer), by_axis.get(inner)
     if first is None or second is None:
         return first is second
-    if not isinstance(inner.size, IntImm) and not _are_whole_rows(block, second, inner.size):
+    if not isinstance(inner.size, IntImm) and not _are_whole_rows(block, first, second, inner.size):
         return False  # positions would be divided by what is not constant
     return all(_as_one(first, second, i, buffer.shape, partly) for buffer, i in accesses(block))
 
 
-def _are_whole_rows(block: Block, var: Var, extent: Expr | None) -> bool:
-    """Whether a variable is nothing but an index, where it goes over all of a dimension."""
+def _are_whole_rows(block: Block, row: Var, place: Var, length: Expr | None) -> bool:
+    """Whether two variables are nothing but indices, the second one over all of a dimension."""
     for buffer, indices in accesses(block):
-        for index, length in zip(indices, buffer.shape, strict=True):
-            if index is var and length is not extent:
+        for index, extent in zip(indices, buffer.shape, strict=True):
+            if index is place and extent is not length:
                 return False
     stores = (stmt for stmt in pre_order(block.body) if isinstance(stmt, BufferStore))
-    return all(var not in _parts_outside_indices(store.value) for store in stores)
+    return all(_parts_outside_indices(store.value).isdisjoint({row, place}) for store in stores)
 
 
 def _parts_outside_indices(value: Expr) -> set[Expr]:
