@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..expr import REDUCE
-from ..schedule.analysis.blocks import is_output
+from ..expr import REDUCE, Cast, Mul
+from ..schedule.analysis.blocks import is_output, leaf_store
 from ..schedule.analysis.cover import check_stage_pipeline
 from ..schedule.library._common import fused
 from ..schedule.rv import BlockRV, LoopRV
 from ..schedule.schedule import Schedule
-from ..tir import Block
+from ..tir import Block, BufferLoad
 from .domain import Domain, GroupRefused, blocks_by_name
 
 
@@ -29,6 +29,21 @@ def checked_once(sch: Schedule) -> Iterator[None]:
 def reduces(block: Block) -> bool:
     """Whether a block reduces."""
     return any(axis.iter_type == REDUCE for axis in block.iter_vars)
+
+
+def factors(block: Block) -> Iterator[BufferLoad]:
+    """The elements that are multiplied in what a block adds up, if it does."""
+    store = leaf_store(block)
+    stack = [(store.value, False)] if store is not None else []
+    while stack:
+        node, inside = stack.pop()
+        if isinstance(node, BufferLoad):
+            if inside and store is not None and node.buffer is not store.buffer:
+                yield node
+        elif isinstance(node, Mul):
+            stack += [(node.a, True), (node.b, True)]
+        else:
+            stack += [(child, inside and isinstance(node, Cast)) for child in node.children]
 
 
 def writes_output(sch: Schedule, rv: BlockRV | Block) -> bool:

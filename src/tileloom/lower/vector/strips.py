@@ -74,7 +74,7 @@ WRITTEN_OUT = 4
 #: Columns of sums are written out where that does not make more statements than this.
 STATEMENTS = 64
 #: So many columns of sums, of which several rows are added at a time, lie in the nearest cache.
-NEAR = 4096
+NEAR = 8192
 
 
 def annotated_chain(loop: For) -> list[For] | None:

@@ -33,7 +33,7 @@ SCRATCH_BYTES = 1 << 17
 #: The widest block of columns, and the least: their sums stay in the nearest cache.
 WIDEST, NARROWEST = 1024, 8
 #: The widest one of which several rows are added at a time (see also `NEAR` in `lower`).
-WIDEST_ONCE = 4096
+WIDEST_ONCE = 8192
 #: So many chunks of columns are enough for the workers that there may be.
 SHARES = 8
 #: Vectors of partial results in one pass over a row, or over several rows.

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...base.sums import SUM_RUN
 from ...expr import Expr, IntImm
 from ...expr.extents import known_extent, limits
 from ...schedule.errors import ScheduleError
@@ -14,7 +15,8 @@ from ...schedule.library._common import fused
 from ...schedule.rv import LoopRV
 from ...tir import Block
 from ..domain import GroupAxis, GroupRefused
-from .choices import PARTS, Plan
+from ..loops import factors
+from .choices import PARTS, Plan, is_constant
 from .fusion_groups import FusionGroup, materialized_blocks
 from .transposed import dims_of
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 LANES, SUMS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 WORK = "worker_work"
+#: Products that a strided reduction adds up before a sum is put aside. Each time its columns' sums
+#: are gone over, which takes longer than rows do that are not many.
+PRODUCT_RUN = 256
 #: So many steps are enough to share them evenly.
 ENOUGH = 64
 
@@ -138,6 +143,9 @@ def _cut(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str, depth: int) 
     elif plan.rows > 1 and any(axis in own for axis in fusion.domain.reduced):
         inner[-2], row = sch.split(inner[-2], [None, plan.rows])
         _write_out(sch, row, inner[-1:])
+        operands = {load.buffer for load in factors(sch.get(sch.get_block(name)))}
+        if len(operands) > 1 and all(map(is_constant, plan.inner[:-1])):
+            sch.annotate(inner[-2], SUM_RUN, PRODUCT_RUN)
     return len(outer) + len(inner)
 
 

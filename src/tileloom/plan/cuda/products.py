@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 
 from ...base.errors import UserError
-from ...expr import REDUCE, Cast, Expr, Mul, free_vars
+from ...expr import REDUCE, free_vars
 from ...expr.extents import known_extent
-from ...schedule.analysis.blocks import leaf_store
 from ...schedule.library import find_factors, find_products, schedule_gpu_product
 from ...schedule.rv import BlockRV
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ...tir import Block, BufferLoad
+from ...tir import Block
 from ..domain import blocks_by_name
-from ..loops import reduces
+from ..loops import factors, reduces
 
 #: Rows, columns and depth below which tiles would be mostly empty.
 LEAST = 16
@@ -34,31 +32,12 @@ def is_product(block: Block) -> bool:
     >>> [is_product(sch.get(sch.get_block(name))) for name in "CD"]
     [True, False]
     """
-    store = leaf_store(block)
-    if store is None or not reduces(block):
+    if not reduces(block):
         return False
     reduced = {axis.var for axis in block.iter_vars if axis.iter_type == REDUCE}
     placed = {axis.var for axis in block.iter_vars} - reduced
-    used = [
-        free_vars(load) & placed
-        for load in _factors(store.value)
-        if free_vars(load) & reduced and load.buffer is not store.buffer
-    ]
+    used = [free_vars(load) & placed for load in factors(block) if free_vars(load) & reduced]
     return any(a - b and b - a for a in used for b in used)
-
-
-def _factors(value: Expr) -> Iterable[BufferLoad]:
-    """The elements that are multiplied in what is added up."""
-    stack, inside = [(value, False)], False
-    while stack:
-        node, inside = stack.pop()
-        if isinstance(node, BufferLoad):
-            if inside:
-                yield node
-        elif isinstance(node, Mul):
-            stack += [(node.a, True), (node.b, True)]
-        else:
-            stack += [(child, inside and isinstance(node, Cast)) for child in node.children]
 
 
 def product_alone(sch: Schedule, target: Target) -> Schedule | None:
