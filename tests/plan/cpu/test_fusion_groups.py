@@ -110,9 +110,22 @@ def test_what_is_costly_is_not_repeated(costly: bool, more: list[str]) -> None:
     assert left(A, wide(lambda i, j: x[i, j] + x[i, j] * 2.0, "y")) == ["y"]
     assert left(A, wide(lambda i, j: x[i, j] / s[i], "y")) == [*more, "s", "y"]
     row = te.compute((12,), lambda i: value(A[i, 0]), name="x")
-    assert left(A, wide(lambda i, j: row[i] * A[i, j], "y")) == [*more, "y"]
+    across = te.compute((20, 12), lambda j, i: row[i] * A[i, j], name="y")
+    assert left(A, across) == [*more, "y"]
     one = te.compute((12, 1), lambda i, _: row[i] * 2.0, name="y")
     assert left(A, one) == ["y"]
+
+
+def test_what_stays_the_same_along_rows_is_repeated_where_they_are_long() -> None:
+    """Also where a row is several axes; not in a reduction."""
+    a = te.placeholder((12, 5, 8), name="a")
+    root = te.compute((12,), lambda i: intrin.sqrt(a[i, 0, 0]), name="x")
+    scaled = te.compute((12, 5, 8), lambda i, j, k: a[i, j, k] * root[i], name="y")
+    assert left(a, scaled) == ["y"]
+    assert left(a, te.compute((12, 4), lambda i, j: a[i, j, 0] * root[i], name="y")) == ["x", "y"]
+    j = te.reduce_axis((0, 5), name="j")
+    summed = te.compute((12, 8), lambda i, k: te.sum(a[i, j, k] * root[i], axis=j), name="y")
+    assert left(a, summed) == ["x", "y"]
 
 
 def test_what_leaves_is_made() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from math import prod
 
-from ...expr import Var, free_vars
+from ...expr import IntImm, Var, free_vars, is_int
 from ...expr.extents import limits
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...tir import Block, Buffer
-from ..cost import is_costly
+from ..cost import is_costly, work
 from ..domain import Domain, GroupRefused, accesses, blocks_by_name, domain_of
 from ..loops import checked_once, reduces, writes_output
 from ..sizes import Sizes
@@ -48,7 +50,7 @@ def inline_elementwise(sch: Schedule) -> None:
     """Compute elementwise blocks where they are used, unless that repeats what is costly.
 
     A costly elementwise block is materialized if it would be computed for each element of more axes
-    than it has, or both in a reduction and after it.
+    than it has (rows aside, along which it stays the same), or both in a reduction and after it.
     """
     with suppress(ScheduleError), checked_once(sch):
         _inline_elementwise(sch)
@@ -70,19 +72,27 @@ def _inline_elementwise(sch: Schedule) -> None:
 def _would_repeat(block: Block, consumers: Sequence[Block]) -> bool:
     if len(consumers) > 1 and any(map(reduces, consumers)):
         return True
-    made = block.writes[0].buffer
-    return any(_axes_without(made, consumer) for consumer in consumers)
+    return any(_repeats(block, consumer) for consumer in consumers)
 
 
-def _axes_without(made: Buffer, consumer: Block) -> bool:
-    """Whether a block has axes along which it reads the same element of a buffer."""
+def _repeats(block: Block, consumer: Block) -> bool:
+    """Whether a block needs the values of another again and again, other than along its rows.
+
+    What stays the same along a row is computed once for it, as a scalar; long rows make up for
+    that.
+    """
     used: set[Var] = set()
     for buffer, indices in accesses(consumer):
-        if buffer is made:
+        if buffer is block.writes[0].buffer:
             used.update(*map(free_vars, indices))
-    return any(
-        axis.var not in used and str(axis.domain.extent) != "1" for axis in consumer.iter_vars
-    )
+    axes = [axis for axis in consumer.iter_vars if not is_int(axis.domain.extent, 1)]
+    row = list(takewhile(lambda axis: axis.var not in used, reversed(axes)))
+    if any(axis.var not in used for axis in axes[: len(axes) - len(row)]):
+        return True
+    extents = [axis.domain.extent for axis in row]
+    known = [extent.value for extent in extents if isinstance(extent, IntImm)]
+    is_long = len(known) == len(row) and prod(known) >= work(block)
+    return bool(row) and (reduces(consumer) or not is_long)
 
 
 def find_fusion_groups(sch: Schedule, sizes: Sizes) -> list[FusionGroup]:
