@@ -57,7 +57,7 @@ def check(func: PrimFunc, *sizes: int) -> None:
 
 
 def test_a_copy_for_each_height() -> None:
-    """Four copies with three loops each, of constant extents; for 0 the loops are serial."""
+    """Four copies with three loops each, of constant extents; for 0 there are none."""
     func = function(TILE)
     loops = unrolled(dispatch_extents(func))
     extents = [loop.extent.value for loop in loops if isinstance(loop.extent, IntImm)]
@@ -109,7 +109,6 @@ def test_an_extent_that_depends_on_a_loop_within() -> None:
         for e in (loop.extent for loop in unrolled(dispatch_extents(func)))
         if isinstance(e, IntImm)
     ]
-    assert len(fixed) == 4 * (
-        2 + 4
-    )  # four copies of the first two loops, each with four of the last
+    # The first two loops four times; the last one four times for each of them and where they are 0.
+    assert len(fixed) == 4 * (2 + 4) + 4
     check(func, 1, 3, 4, 9)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...expr import EQ, Expr, IntImm, binary, const, free_vars, has_load
+from ...expr import EQ, Expr, IntImm, binary, free_vars, has_load
 from ...expr.analyzer import Analyzer
 from ...tir import (
-    SERIAL,
     UNROLLED,
     Allocate,
     AttrStmt,
@@ -15,6 +14,7 @@ from ...tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    seq,
     stmt_children,
 )
 from ..common import defined_vars, fresh_copy, on_body
@@ -30,7 +30,7 @@ def dispatch_extents(func: PrimFunc) -> PrimFunc:
 
     What encloses all loops of the same extent, the rest of a tile for example, is copied for each
     value that the extent may have, and the value chooses among them. Where the copies would be too
-    large, and for an extent of 0, the loops run as serial ones.
+    large, the loops run as serial ones.
 
     Needs: the loops stage or flat code, conditions simplified.
     Ensures: the same program.
@@ -68,12 +68,15 @@ class _Dispatch(StmtRewriter):
         return super().visit(stmt)
 
     def _is_place(self, stmt: Stmt, extent: Expr, count: int) -> bool:
-        """Whether a statement has loops of an extent in several parts, or as its only contents."""
+        """Whether a statement has loops of an extent in several parts, or as its only contents.
+
+        Each step of a loop that is unrolled is a part.
+        """
         inner = stmt
         while isinstance(inner, _WRAPPERS):
             inner = inner.body
-        if isinstance(inner, For) and inner.extent is extent and _is_open(inner):
-            return True
+        if isinstance(inner, For) and inner.kind == UNROLLED:
+            return inner.extent is extent or inner.loop_var not in free_vars(extent)
         return all(self.below(part).get(extent) != count for part in stmt_children(inner))
 
     def _copies(self, stmt: Stmt, extent: Expr) -> Stmt | None:
@@ -81,14 +84,14 @@ class _Dispatch(StmtRewriter):
         low, high = self._bounds(extent)
         if high > MOST or has_load(extent) or not free_vars(extent).isdisjoint(defined_vars(stmt)):
             return None
-        values = [const(k, extent.dtype) for k in range(max(low, 1), high + 1)]
-        fixed = [_Fix(extent, value, UNROLLED).visit(stmt) for value in values]
+        values = [IntImm(extent.dtype, k) for k in range(max(low, 0), high + 1)]
+        fixed = [_Fix(extent, value).visit(stmt) for value in values]
         if sum(map(_step_count, fixed)) > GROWTH:
             return None
-        result = _Fix(extent, extent, SERIAL).visit(stmt)
+        result: Stmt | None = None
         for value, copy in zip(values, fixed, strict=True):
             copy = fresh_copy(self.visit(copy), {})
-            result = IfThenElse(binary(EQ, extent, value), copy, result)
+            result = copy if result is None else IfThenElse(binary(EQ, extent, value), copy, result)
         return result
 
     def _bounds(self, extent: Expr) -> tuple[int, int]:
@@ -97,14 +100,16 @@ class _Dispatch(StmtRewriter):
 
 
 class _Fix(StmtRewriter):
-    """Gives the unrolled loops of an extent another extent and kind."""
+    """Gives the unrolled loops of an extent a constant one."""
 
-    def __init__(self, extent: Expr, value: Expr, kind: str) -> None:
-        self.extent, self.value, self.kind = extent, value, kind
+    def __init__(self, extent: Expr, value: IntImm) -> None:
+        self.extent, self.value = extent, value
 
     def visit_For(self, stmt: For) -> Stmt:
         if stmt.extent is self.extent and _is_open(stmt):
-            stmt = stmt.replace(extent=self.value, kind=self.kind)
+            if self.value.value == 0:
+                return seq()
+            stmt = stmt.replace(extent=self.value)
         return super().visit_For(stmt)
 
 
