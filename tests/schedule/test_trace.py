@@ -149,3 +149,28 @@ def test_lists_that_steps_give_belong_to_their_taker() -> None:
     sch.reorder(loops.pop(), loops.pop(0))
     sch.get_child_blocks(sch.get_block("root")).clear()
     check_trace(sch, MATMUL)
+
+
+def test_a_trace_is_read_without_a_schedule() -> None:
+    """Its JSON is the same again, what is left open and decisions included."""
+    sch = tiled()
+    sch.split(sch.get_loops("C")[0], [None, 2])
+    written = sch.trace.as_json()
+    again = Trace.from_json(written)
+    assert again.as_json() == written
+    other = schedule(MATMUL)
+    again.apply_to_schedule(other, remove_postproc=False)
+    assert_structural_equal(other.mod, sch.mod)
+
+
+@pytest.mark.parametrize(
+    ("step", "word"),
+    [
+        (["Nothing", [], [], []], "Nothing"),
+        (["GetLoops", ["b7"], [], ["l1"]], "b7"),
+        (["EnterPostproc", [], [], ["b0"]], "defines nothing"),
+    ],
+)
+def test_what_is_no_trace_is_refused(step: list[object], word: str) -> None:
+    with pytest.raises(UserError, match=word):
+        Trace.from_json([[step], []])

@@ -29,6 +29,13 @@ def expr_rv() -> Var:
     return Var("v", "int32")
 
 
+def new_rv(role: str) -> RV:
+    """A new variable for what a step defines: a "block", a "loop" or a number ("int")."""
+    if role == "int":
+        return expr_rv()
+    return BlockRV() if role == "block" else LoopRV()
+
+
 def is_rv(value: Any) -> TypeGuard[RV]:
     """Whether a value is a random variable."""
     return isinstance(value, (BlockRV, LoopRV, Var))

@@ -14,7 +14,7 @@ from .analysis.debug import verify_analyses
 from .errors import LEVELS, ScheduleError, name_of, refuse
 from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, can, kinds
 from .methods import PrimitiveMethods
-from .rv import RV, BlockRV, LoopRV, expr_rv, is_rv
+from .rv import RV, BlockRV, LoopRV, is_rv, new_rv
 from .sizes import in_sizes_of
 from .sref import StmtSRef
 from .state import ScheduleState
@@ -277,11 +277,7 @@ class Schedule(PrimitiveMethods):
     def _define(self, role: str, value: Any) -> RV | None:
         if value is None:  # a factor that is left open
             return None
-        rv: RV
-        if role == "int":
-            rv = expr_rv()
-        else:
-            rv = BlockRV() if role == "block" else LoopRV()
+        rv = new_rv(role)
         self._values[rv] = value
         return rv
 

@@ -11,12 +11,14 @@ from .instruction import InstructionKind, Text
 from .rv import RV, BlockRV, LoopRV, is_rv
 
 Names = dict[RV | None, str]
+#: The name of what a step leaves open.
+OPEN = "_"
 
 
 def define(names: Names, rv: RV | None) -> str:
     """The next name: b0, l1, v2, ...; an underscore for no variable, which counts once."""
     if rv is None:
-        return names.setdefault(None, "_")
+        return names.setdefault(None, OPEN)
     letter = "b" if isinstance(rv, BlockRV) else "l" if isinstance(rv, LoopRV) else "v"
     names[rv] = f"{letter}{len(names)}"
     return names[rv]

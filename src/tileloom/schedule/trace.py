@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from ..base.errors import UserError
 from .instruction import Instruction, InstructionKind, find_kind
-from .rv import RV, is_rv
+from .rv import RV, is_rv, new_rv
 from .text import (
+    OPEN,
     Names,
     attrs_from_json,
     attrs_to_json,
@@ -154,6 +155,27 @@ class Trace:
             if inst in self.decisions:
                 decisions.append([i, self.decisions[inst]])
         return [steps, decisions]
+
+    @staticmethod
+    def from_json(json_obj: Any) -> Trace:
+        """The trace that `as_json` has written, without a schedule to take its steps on.
+
+        Raises:
+            UserError: it is no trace, or names a step or a variable that there is not.
+        """
+        steps, decisions = _checked(json_obj)
+        trace, rvs = Trace(), dict[str, RV | None]()
+        for i, (name, inputs, attrs, outputs) in enumerate(steps):
+            kind = find_kind(name)
+            if outputs and kind.returns is None:
+                raise UserError(f"step {i} ({name}) defines nothing, but the trace has {outputs}")
+            values = [input_from_json(value, rvs) for value in inputs]
+            role = kind.returns[0] if kind.returns else ""
+            defined = [None if name == OPEN else new_rv(role) for name in outputs]
+            rvs.update(zip(outputs, defined, strict=True))
+            step = Instruction(kind, values, attrs_from_json(kind, attrs), defined)
+            trace.append(step, decisions.get(i))
+        return trace
 
     def as_python(self, remove_postproc: bool = False) -> list[str]:
         """A line of Python for each step."""

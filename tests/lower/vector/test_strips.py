@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -389,3 +390,20 @@ def test_memory_of_each_iteration() -> None:
     quarter = value / np.float32(4)
     results = [np.empty(1, "float32"), np.empty(n, "float32")]
     check_lowering(sch.mod["main"], [value, *results], [None, [quarter.sum()], quarter * quarter])
+
+
+@pytest.mark.parametrize("columns", [1, 15, 16, 17, 32, 33, 40, 64, 79, 80])
+def test_open_columns_have_a_body_for_each_power_of_two_of_vectors(columns: int) -> None:
+    n = Var("n", "int32")
+    k: Any
+    a, k = te.placeholder((9, n), name="A"), te.reduce_axis((0, 9), name="k")
+    func = te.create_prim_func([a, te.compute((n,), lambda j: te.sum(a[k, j], axis=k), name="B")])
+    sch = Schedule(func)
+    j, k = sch.get_loops("B")
+    outer, j = sch.split(j, [None, 80])
+    sch.reorder(outer, k, j)
+    sch.annotate(j, "vector_lanes", 16)
+    value = np.random.default_rng(0).integers(-9, 9, (9, columns)).astype("float32")
+    check_lowering(sch.mod["main"], [value, np.empty(columns, "float32")], [None, value.sum(0)])
+    limits = re.findall(r"< (\d+):\n", str(lower(sch.mod["main"])))
+    assert {"17", "33", "65"} <= set(limits)

@@ -99,12 +99,16 @@ def in_strips(chain: Sequence[For], before: Stmt | None = None) -> tuple[Stmt, b
     """
     *outer, loop = chain
     strips = Strips(loop.replace(body=with_plain_indices(loop.body)), outer)
-    body = strips.loops()
+    bodies = strips.bodies()
     accumulators = (*strips.accumulators.values(), *strips.columns.values())
     places = [free_vars(accumulator.index) for accumulator in accumulators]
     while outer and not any(outer[-1].loop_var in found for found in places):
         around = outer.pop()
-        body = around.replace(body=body)
+        bodies = {limit: around.replace(body=body) for limit, body in bodies.items()}
+    (_, body), *shorter = bodies.items()
+    for limit, few in shorter:
+        is_short = strips.loop.extent <= const(limit, strips.kind)
+        body = IfThenElse(is_short, fresh_copy(few, {}), body)
     known = None
     if before is not None and strips.columns and not outer:
         known = after_inits(strips.columns, strips.loop, before)
@@ -150,19 +154,39 @@ class Strips:
     def loops(self) -> Stmt:
         """All iterations, their sums left in partial results."""
         extent = self.loop.extent
-        if isinstance(extent, IntImm):
-            return self._known(extent.value)
-        return self._short(extent) if self.columns else self._unknown(extent)
+        return self._known(extent.value) if isinstance(extent, IntImm) else self._unknown(extent)
 
-    def _short(self, extent: Expr) -> Stmt:
+    def bodies(self) -> dict[int, Stmt]:
+        """The same by how many iterations there are at most, the longest first.
+
+        Columns of open number have one for each power of two of vectors.
+        """
+        extent, most = self.loop.extent, most_steps(self.loop)
+        if not self.columns or isinstance(extent, IntImm):
+            return {most: self.loops()}
+        count = -(-most // self.width)
+        if count > self.written_out:
+            return {most: self._short(extent, count)}
+        counts = [count, *(1 << k for k in reversed(range((count - 1).bit_length())))]
+        return {n * self.width: self._few(extent, n) for n in counts}
+
+    def _short(self, extent: Expr, count: int) -> Stmt:
         """Vectors as far as there are any, each by itself, of a loop of few steps."""
         var = Var(f"{self.loop.loop_var.name}_v", self.kind)
         start = var * const(self.width, self.kind)
         piece = self._piece(start, 0, extent - start)
-        count = -(-most_steps(self.loop) // self.width)
         body = IfThenElse(binary(LT, start, extent), piece)
-        kind = UNROLLED if count <= self.written_out else SERIAL
-        return For(var, const(0, self.kind), const(count, self.kind), kind, body)
+        return For(var, const(0, self.kind), const(count, self.kind), SERIAL, body)
+
+    def _few(self, extent: Expr, count: int) -> Stmt:
+        """The vectors of iterations that fill at most so many, and more than half as many."""
+        full = (1 << (count - 1).bit_length()) // 2
+        stmts = []
+        for part in range(count):
+            start = const(part * self.width, self.kind)
+            piece = self._piece(start, part, None if part < full else extent - start)
+            stmts.append(IfThenElse(binary(LT, start, extent), piece) if part > full else piece)
+        return seq(*stmts)
 
     def _known(self, extent: int) -> Stmt:
         blocks, rest = divmod(extent, self.width * self.parts)
