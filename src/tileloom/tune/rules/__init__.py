@@ -1,0 +1,3 @@
+"""Schedule rules: ideas of how a block can be scheduled, one a file."""
+
+from __future__ import annotations
