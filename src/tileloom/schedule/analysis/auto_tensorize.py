@@ -1,15 +1,93 @@
-"""`get_auto_tensorize_mapping_info`: the axes of a block brought to those of an intrinsic."""
+"""Which part of an intrinsic a block's axes and loops could take.
+
+Two questions: `tensorize_loop_mapping` asks for loops of the block that run over whole tiles of the
+intrinsic as they are; `auto_tensorize_mapping` for axes that could be fused into those of the
+intrinsic. `same_computation` asks about the statement alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
-from ..... import schedule
-from .....expr import Expr, FloatImm, IndexMap, IntImm, IterVar, Var, free_vars
-from .....tir import BlockRealize, Buffer, BufferLoad, BufferStore, PrimFunc, pre_order
+from ...expr import Expr, FloatImm, IndexMap, IntImm, IterVar, Var, free_vars
+from ...tir import Block, BlockRealize, Buffer, BufferLoad, BufferStore, For, PrimFunc, pre_order
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from .tree import loops_above
+
+# ---------------------------------------------------------------------------- loops
+
+
+@dataclass(frozen=True)
+class TensorizeInfo:
+    """How the loops of a block stand for those of an intrinsic's description.
+
+    Attributes:
+        loop_map: from references to loops of the block to loops of the description, those of the
+            description's last iteration variable first.
+        desc_loop_indexer: from loops of the description to their numbers, outermost first.
+        block_iter_paddings: what the domain of each iteration variable must become a multiple of;
+            None where nothing has to be padded.
+    """
+
+    loop_map: Mapping[StmtSRef, For]
+    desc_loop_indexer: Mapping[For, int]
+    block_iter_paddings: Sequence[int] | None = None
+
+
+def tensorize_loop_mapping(
+    state: ScheduleState, sref: StmtSRef, desc_func: PrimFunc, allow_padding: bool = False
+) -> TensorizeInfo | None:
+    """The loops of a block that could run an intrinsic, found from the innermost variable outwards.
+
+    Each variable of the description is taken for the last one of the block that is left and of its
+    kind. None where there is none, where no loop runs over it alone, or where the extent of that
+    is no multiple of the description's (unless it may be padded).
+    """
+    realize = state.realize(sref)
+    axes = realize.block.iter_vars
+    loops, desc = _loops_of(desc_func)
+    found: dict[StmtSRef, For] = {}
+    paddings = [1] * len(axes)
+    left = list(range(len(axes)))
+    wanted = zip(desc.block.iter_vars, desc.iter_values, strict=True)
+    for axis, value in reversed(list(wanted)):
+        run = next((loop for loop in loops if loop.loop_var is value), None)
+        match = next((k for k in reversed(left) if axes[k].iter_type == axis.iter_type), None)
+        outer = None if match is None else _loop_of(sref, realize, match)
+        if run is None or match is None or outer is None:
+            return None
+        extent, size = outer.loop.static_extent, run.static_extent
+        if extent is None or size is None or (extent % size and not allow_padding):
+            return None
+        left.remove(match)
+        found[outer] = run
+        if extent % size:
+            paddings[match] = size
+    indexer = {loop: k for k, loop in enumerate(loops)}
+    return TensorizeInfo(found, indexer, paddings if any(p > 1 for p in paddings) else None)
+
+
+def _loops_of(func: PrimFunc) -> tuple[list[For], BlockRealize]:
+    """The loops of a description, and the block in them."""
+    nodes = list(pre_order(func.body))
+    realizes = [node for node in nodes if isinstance(node, BlockRealize) and node.iter_values]
+    return [node for node in nodes if isinstance(node, For)], realizes[-1]
+
+
+def _loop_of(block: StmtSRef, realize: BlockRealize, k: int) -> StmtSRef | None:
+    """The loop that an iteration variable stands for by itself."""
+    value = realize.iter_values[k]
+    for loop in loops_above(block):
+        if loop.loop.loop_var is value:
+            users = [v for v in realize.iter_values if value in free_vars(v)]
+            return loop if len(users) == 1 else None
+    return None
+
+
+# ---------------------------------------------------------------------------- axes
 
 
 @dataclass(frozen=True)
@@ -32,33 +110,44 @@ class AutoTensorizeMappingInfo:
     rhs_iters: Sequence[IterVar]
 
 
-def get_auto_tensorize_mapping_info(
-    sch: schedule.Schedule, block: Any, desc_func: PrimFunc
-) -> AutoTensorizeMappingInfo | None:
+def auto_tensorize_mapping(block: Block, desc_func: PrimFunc) -> AutoTensorizeMappingInfo | None:
     """How a block's axes could be fused into those of a description; None if it is another sum.
 
     Two axes take the same part where they are of one kind and index the same buffers. That the
     block can be tensorized then is not promised: its domains may not be divisible.
     """
-    sref = sch.get_sref(sch.get_block(block) if isinstance(block, str) else block)
+    found = _matched(block, desc_func)
+    if found is None:
+        return None
+    pairs, desc = found
+    parts = _parts(pairs, block.iter_vars, desc.iter_vars)
+    if parts is None:
+        return None
+    mapping = IndexMap([axis.var for axis in block.iter_vars], [_fused(part) for part in parts])
+    buffers = {mine: other for other, mine in pairs.buffers.items()}
+    return AutoTensorizeMappingInfo(
+        (mapping,), buffers, pairs.theirs, block.iter_vars, desc.iter_vars
+    )
+
+
+def same_computation(block: Block, desc_func: PrimFunc) -> bool:
+    """Whether a block stores what a description does, whatever the indices and the loops."""
+    return _matched(block, desc_func) is not None
+
+
+def _matched(block: Block, desc_func: PrimFunc) -> tuple[_Pairs, Block] | None:
+    """The accesses that stand for each other, and the description's block."""
     wanted = [n for n in pre_order(desc_func.body) if isinstance(n, BlockRealize) and n.iter_values]
     if not wanted:
         return None
-    ours, theirs = sref.block, wanted[-1].block
-    here, there = ours.body, theirs.body
+    desc = wanted[-1].block
+    here, there = block.body, desc.body
     if not isinstance(here, BufferStore) or not isinstance(there, BufferStore):
         return None
     pairs = _Pairs()
     if not pairs.access(here, there) or not pairs.same(here.value, there.value):
         return None
-    parts = _parts(pairs, ours.iter_vars, theirs.iter_vars)
-    if parts is None:
-        return None
-    mapping = IndexMap([axis.var for axis in ours.iter_vars], [_fused(part) for part in parts])
-    buffers = {mine: other for other, mine in pairs.buffers.items()}
-    return AutoTensorizeMappingInfo(
-        (mapping,), buffers, pairs.theirs, ours.iter_vars, theirs.iter_vars
-    )
+    return pairs, desc
 
 
 class _Pairs:
@@ -137,6 +226,3 @@ def _fused(part: Sequence[IterVar]) -> Expr:
         if axis.dom is not None:
             step = axis.dom.extent if step is None else step * axis.dom.extent
     return reduce(lambda total, term: total + term, reversed(terms))
-
-
-__all__ = ["AutoTensorizeMappingInfo", "get_auto_tensorize_mapping_info"]
