@@ -54,6 +54,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "llvmlite": ("codegen/",),
     "islpy": ("poly/", "schedule/integer_sets.py"),
     "xgboost": ("tune/",),
+    "psycopg": ("tune/",),
     "cuda": ("runtime/",),
     "torch": ("frontend/torch.py", "frontend/torch/"),
     "sympy": ("frontend/torch/",),
@@ -78,7 +79,10 @@ CLOSED = (
 # The command line checks and times against these peers when they are there.
 PEERS = {"torch", "onnx", "onnxruntime"}
 # Importing tileloom must not pull these in.
-HEAVY = ("llvmlite", "onnx", "onnxruntime", "torch", "islpy", "xgboost", "scipy", "rich", "click")
+HEAVY = (
+    *("llvmlite", "onnx", "onnxruntime", "torch", "islpy", "psycopg", "xgboost", "scipy"),
+    *("rich", "click"),
+)
 # Reading and printing a script must not pull these in: together they take several times as long.
 NOT_FOR_SCRIPTS = (
     *("numpy", "ml_dtypes", "typing", "dataclasses", "inspect", "re", "importlib", "linecache"),

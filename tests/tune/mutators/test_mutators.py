@@ -125,13 +125,16 @@ def test_categories_are_all_reached(mutator: Mutator, trace: Trace, count: int) 
     assert found == {*range(count)} - {decision(trace, "SampleCategorical")}
 
 
-def test_categories_without_probability_are_not_drawn() -> None:
+@pytest.mark.parametrize(("probabilities", "others"), [([0.5, 0.0, 0.5], {2}), ([1, 0, 0], set())])
+def test_categories_without_probability_are_not_drawn(
+    probabilities: list[float], others: set[int]
+) -> None:
     def steps(sch: Any) -> None:
-        depth = sch.sample_categorical([0, 16, 64], [0.5, 0.0, 0.5], decision=0)
+        depth = sch.sample_categorical([0, 16, 64], probabilities, decision=0)
         sch.annotate(sch.get_block("root"), "meta_schedule.unroll_explicit", depth)
 
-    trace = traced(ABOUT, steps)
-    assert {decision(m, "SampleCategorical") for m in mutants(MutateUnroll(), trace, ABOUT)} == {2}
+    found = mutants(MutateUnroll(), traced(ABOUT, steps), ABOUT)
+    assert {decision(mutant, "SampleCategorical") for mutant in found} == others
 
 
 def test_places_are_those_of_the_primitive() -> None:

@@ -1,0 +1,169 @@
+"""`SqlStore`: records as rows of tables, in the SQL that databases share.
+
+A connection belongs to one process: after a fork the child opens its own, and leaves the one of its
+parent alone, since closing it there would say goodbye in the name of the parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from threading import RLock
+from typing import Any
+from uuid import uuid4
+
+from ...base.errors import UserError
+from .record import Record, json_text
+from .store import RecordStore
+
+Statement = tuple[str, Sequence[Any]]
+
+FORMAT = 1
+#: `{serial}` is what the database calls a number that counts up by itself. Tables have a prefix,
+#: since a database may hold those of others.
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS tileloom_format (version INTEGER PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS tileloom_workloads"
+    " (id {serial} PRIMARY KEY, key TEXT NOT NULL UNIQUE, script TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS tileloom_records"
+    " (id {serial} PRIMARY KEY, token TEXT NOT NULL UNIQUE, workload TEXT NOT NULL,"
+    " target TEXT NOT NULL, trace TEXT NOT NULL, seconds TEXT NOT NULL,"
+    " latency DOUBLE PRECISION, error TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,"
+    " extra TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS tileloom_fastest"
+    " ON tileloom_records (workload, target, latency, id)",
+    f"INSERT INTO tileloom_format VALUES ({FORMAT}) ON CONFLICT DO NOTHING",
+)
+_COLUMNS = "workload, target, trace, seconds, error, created, extra"
+_ADD = (
+    f"INSERT INTO tileloom_records (token, latency, {_COLUMNS})"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_ADD_WORKLOAD = "INSERT INTO tileloom_workloads (key, script) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_BEST = (
+    f"SELECT {_COLUMNS} FROM tileloom_records"
+    " WHERE workload = ? AND target = ? AND latency IS NOT NULL ORDER BY latency, id LIMIT ?"
+)
+_ALL = f"SELECT {_COLUMNS} FROM tileloom_records"
+_VERSION = "SELECT max(version) FROM tileloom_format"
+
+
+class SqlStore(RecordStore):
+    """Records in a database; derived classes connect to one.
+
+    Args:
+        place: for error messages.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._lock = RLock()
+        self._process = os.getpid()
+        self._inherited: list[Any] = []
+        self._connection: Any = self._connect()
+        self._check_format()
+
+    # ------------------------------------------------------------------ of each database
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A connection to the database, which has our tables then."""
+
+    @abstractmethod
+    def _read(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Any]:
+        """The rows that a query gives."""
+
+    @abstractmethod
+    def _write(self, connection: Any, statements: Sequence[Statement]) -> None:
+        """Take all statements, in one transaction."""
+
+    # ------------------------------------------------------------------ records
+
+    def add(self, *records: Record) -> None:
+        """Keep records, in one transaction."""
+        statements: list[Statement] = [(_ADD, _row(record)) for record in records]
+        with self._lock:
+            self._write(self._open(), statements)
+
+    def add_workload(self, key: str, script: str) -> None:
+        """Keep the text of a program; nothing happens if there is one under this key."""
+        with self._lock:
+            self._write(self._open(), [(_ADD_WORKLOAD, (key, _plain(script)))])
+
+    def workloads(self) -> Mapping[str, str]:
+        """The texts of programs by their keys, in the order they came."""
+        return dict(self._rows("SELECT key, script FROM tileloom_workloads ORDER BY id"))
+
+    def best(self, workload: str, target: str, count: int = 1) -> list[Record]:
+        """The fastest records, fastest first, without those that failed; by their median times."""
+        return list(map(_record, self._rows(_BEST, (workload, target, count))))
+
+    def all(self, workload: str | None = None, target: str | None = None) -> list[Record]:
+        """Records of a workload and a target, or of any, in the order they came."""
+        wanted = {"workload": workload, "target": target}
+        given = {column: value for column, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in given)
+        sql = _ALL + (f" WHERE {where}" if given else "") + " ORDER BY id"
+        return list(map(_record, self._rows(sql, tuple(given.values()))))
+
+    def close(self) -> None:
+        """Close the connection; closing twice does nothing."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    # ------------------------------------------------------------------ connections
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._read(self._open(), sql, values)
+
+    def _open(self) -> Any:
+        """The connection of this process."""
+        if self._connection is None:
+            raise UserError(f"the records in {self._place} are closed")
+        if self._process != os.getpid():
+            self._inherited.append(self._connection)
+            self._process = os.getpid()
+            self._connection = self._connect()
+        return self._connection
+
+    def _check_format(self) -> None:
+        [(version,)] = self._rows(_VERSION)
+        if version != FORMAT:
+            self.close()
+            raise UserError(
+                f"{self._place} has records of format {version}, this is Tileloom for {FORMAT}",
+                hint="use the version of Tileloom that wrote them, or another place",
+            )
+
+
+def _row(record: Record) -> tuple[Any, ...]:
+    """The values of `_ADD`; the token tells a record that is sent twice from two that are equal."""
+    return (
+        uuid4().hex,
+        None if record.failed else record.latency,
+        record.workload,
+        record.target,
+        json_text(record.trace),
+        json_text(list(record.seconds)),
+        _plain(record.error),
+        record.created,
+        json_text(dict(record.extra)),
+    )
+
+
+def _plain(text: str) -> str:
+    """Text that every database takes: no zeros and no halves of surrogate pairs."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
+def _record(row: Sequence[Any]) -> Record:
+    workload, target, trace, seconds, error, created, extra = row
+    return Record(
+        workload, target, json.loads(trace), tuple(json.loads(seconds)), error, created,
+        json.loads(extra),
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""`RecordStore`: what every place that keeps records can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from .record import Record
+
+
+class RecordStore(ABC):
+    """Records by workload and target.
+
+    Any number of threads and processes may use one place at once. What `add` returned for is kept,
+    whatever happens to the process after that. Close a store, or use it in a `with` statement.
+    """
+
+    @abstractmethod
+    def add(self, *records: Record) -> None:
+        """Keep records: all of them, or none where this raises."""
+
+    @abstractmethod
+    def add_workload(self, key: str, script: str) -> None:
+        """Keep the text of a program; nothing happens if there is one under this key."""
+
+    @abstractmethod
+    def workloads(self) -> Mapping[str, str]:
+        """The texts of programs by their keys, in the order they came."""
+
+    @abstractmethod
+    def best(self, workload: str, target: str, count: int = 1) -> list[Record]:
+        """The fastest records, fastest first, without those that failed; by their median times."""
+
+    @abstractmethod
+    def all(self, workload: str | None = None, target: str | None = None) -> list[Record]:
+        """Records of a workload and a target, or of any, in the order they came."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the place back; closing twice does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

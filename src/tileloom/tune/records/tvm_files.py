@@ -1,0 +1,156 @@
+"""`JsonStore`: records in the files of TVM's JSON database, for exchange.
+
+A folder has `database_workload.json` with lines `[key, base64 of JSON]` and
+`database_tuning_record.json` with lines `[line of the workload, [trace, run times, target, types of
+the arguments]]`. What these have no room for (errors, times, the rest) is in a third file, which
+TVM does not look at.
+
+Programs are the one thing that differs: TVM writes them as a graph of its own nodes, here they are
+TVMScript text. docs/tuning-records.md says what follows from that.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from ...base.errors import UserError
+from .lines import LineFile, locked
+from .record import Record, json_text
+from .store import RecordStore
+
+_FAILED = 1e10  # seconds, which TVM writes for a candidate that failed
+_LOST = 1e9  # more than this is such a one
+
+
+class JsonStore(RecordStore):
+    """Records in a folder, all in memory once it was read.
+
+    Args:
+        folder: made if there is none.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot keep records in {folder}: {error}") from error
+        self._workload_file = LineFile(self._folder / "database_workload.json")
+        self._record_file = LineFile(self._folder / "database_tuning_record.json")
+        self._rest_file = LineFile(self._folder / "tileloom_record.json")
+        self._lock = RLock()
+        self._open = True
+        self._keys: list[str] = []  # by line
+        self._scripts: dict[str, str] = {}
+        self._lines: list[Any] = []
+        self._rest: dict[int, Any] = {}
+        self._refresh()
+
+    def add(self, *records: Record) -> None:
+        """Keep records: their lines are written at once."""
+        with self._lock, locked(self._folder / "tileloom.lock"):
+            self._refresh()
+            missing = dict.fromkeys(r.workload for r in records if r.workload not in self._scripts)
+            if missing:
+                self._workload_file.append([_workload_line(key, "") for key in missing])
+                self._refresh()
+            first = len(self._lines)
+            # Before the records: if this process dies in between, the next one writes them over.
+            rest = [[first + k, r.error, r.created, dict(r.extra)] for k, r in enumerate(records)]
+            self._rest_file.append(rest)
+            self._record_file.append([self._record_line(record) for record in records])
+
+    def add_workload(self, key: str, script: str) -> None:
+        """Keep the text of a program; nothing happens if there is one under this key."""
+        with self._lock, locked(self._folder / "tileloom.lock"):
+            self._refresh()
+            if not self._scripts.get(key):
+                self._workload_file.append([_workload_line(key, script)])
+
+    def workloads(self) -> Mapping[str, str]:
+        """The texts of programs by their keys; empty for those that TVM has written."""
+        with self._lock:
+            self._refresh()
+            return dict(self._scripts)
+
+    def best(self, workload: str, target: str, count: int = 1) -> list[Record]:
+        """The fastest records, fastest first, without those that failed; by their median times."""
+        ran = [record for record in self.all(workload, target) if not record.failed]
+        return sorted(ran, key=lambda record: record.latency)[:count]
+
+    def all(self, workload: str | None = None, target: str | None = None) -> list[Record]:
+        """Records of a workload and a target, or of any, in the order they came."""
+        with self._lock:
+            self._refresh()
+            records = [self._record(k, *line) for k, line in enumerate(self._lines)]
+        return [
+            record
+            for record in records
+            if workload in (None, record.workload) and target in (None, record.target)
+        ]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+        self._open = False
+
+    # ------------------------------------------------------------------ lines
+
+    def _refresh(self) -> None:
+        """Read what was added since the last time, by others too."""
+        if not self._open:
+            raise UserError(f"the records in {self._folder} are closed")
+        # In the reverse order of writing, so that all that belongs to a record is there.
+        self._lines += self._record_file.new_values()
+        for key, packed in self._workload_file.new_values():
+            self._keys.append(key)
+            self._scripts[key] = self._scripts.get(key) or _script(packed)
+        for index, *rest in self._rest_file.new_values():
+            self._rest[index] = rest
+
+    def _record(self, number: int, workload: int, parts: list[Any]) -> Record:
+        trace, seconds, target, types = parts
+        error, created, extra = self._rest.get(number, ("", 0.0, {}))
+        ran = tuple(float(s) for s in seconds or () if float(s) < _LOST)
+        if types is not None:
+            extra = {"args_info": types, **extra}
+        return Record(self._keys[workload], _target_key(target), trace, ran, error, created, extra)
+
+    def _record_line(self, record: Record) -> list[Any]:
+        seconds = list(record.seconds) or [_FAILED]
+        target = _target(record.target)
+        types = record.extra.get("args_info")
+        index = self._keys.index(record.workload)
+        return [index, [record.trace, seconds, target, types]]
+
+
+def _workload_line(key: str, script: str) -> list[str]:
+    return [key, base64.b64encode(json_text({"script": script}).encode()).decode()]
+
+
+def _script(packed: str) -> str:
+    """The text of a program, if it is one; empty for a graph of TVM's nodes."""
+    try:
+        value = json.loads(base64.b64decode(packed))
+    except ValueError as error:
+        raise UserError(f"a workload is not base64 of JSON: {error}") from None
+    script = value.get("script", "") if isinstance(value, dict) else ""
+    return script if isinstance(script, str) else ""
+
+
+def _target(key: str) -> Any:
+    """A target as TVM reads it: one that it has written, or ours in the tag."""
+    if key.startswith("{"):
+        return json.loads(key)
+    kind, keys = ("cuda", ["cuda", "gpu"]) if key.startswith("cuda") else ("llvm", ["cpu"])
+    return {"kind": kind, "keys": keys, "tag": key}
+
+
+def _target_key(target: Any) -> str:
+    """The tag, which has our key, or all that TVM says about it."""
+    tag = target.get("tag", "") if isinstance(target, dict) else ""
+    return tag or json.dumps(target, sort_keys=True)
