@@ -74,6 +74,7 @@ SHARED_NAMES = {
         "parts that know nothing of each other have their own",
     ),
     **dict.fromkeys(("Op", "Tensor"), "of tensor IR, and of graphs"),
+    "Record": "in `base` what nodes are derived from, in `tune` what was measured, as in TVM",
 }  # fmt: skip
 
 NAMING = {
