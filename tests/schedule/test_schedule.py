@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copies
+import json
 from typing import Any, cast
 
 import pytest
@@ -294,6 +295,26 @@ def test_numbers_in_index_maps_and_data() -> None:
     assert dict(sch.get(sch.get_block("B")).annotations["sizes"]) == {"a": [4, 5], "b": 2.5}
     sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // size, j % size))
     assert sch.get(sch.get_block("B")).writes[0].buffer.static_shape == (13, 2, 4)
+
+
+def test_index_maps_of_traces_follow_decisions() -> None:
+    sch = schedule(ELEMENTWISE)
+    rows, columns = sch.sample_perfect_tile(sch.get_loops("B")[1], 2, decision=[2, 4])
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // columns, j % columns))
+    trace: Any = sch.trace
+    assert "index_map=lambda i, j: (i, j // v4, j % v4,)" in str(trace)
+    assert rows is not columns
+    draw = next(step for step in trace.insts if step.kind.name == "SamplePerfectTile")
+    other = trace.simplified(False).with_decision(draw, [4, 2], False)
+    for replay in ("trace", "json"):
+        again = schedule(ELEMENTWISE)
+        if replay == "trace":
+            other.apply_to_schedule(again, remove_postproc=False)
+        else:
+            Trace.apply_json_to_schedule(json.loads(json.dumps(other.as_json())), again)
+        assert again.get(again.get_block("B")).writes[0].buffer.static_shape == (13, 4, 2)
+        assert isinstance(again.trace, Trace)
+        assert again.trace.as_json() == other.as_json()
 
 
 def test_layouts_of_parameters_follow_each_other() -> None:

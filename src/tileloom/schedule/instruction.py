@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from ..base.errors import InternalError, UserError
-from ..expr import Expr
+from ..expr import Expr, IndexMap
 from .sref import StmtSRef
 
 BlockRef = Annotated[StmtSRef, "block"]
@@ -28,6 +28,8 @@ PlaceRef = Annotated[StmtSRef, "place"]
 IntRef = Annotated[int | Expr, "int"]
 #: Data that may have number variables somewhere inside.
 ValueRef = Annotated[Any, "value"]
+#: An index map that number variables may be part of.
+MapRef = Annotated[IndexMap, "value"]
 #: An index into the reads or writes of the parameter `block`; users may name the buffer instead.
 ReadIndex = Annotated[int, "read_index"]
 WriteIndex = Annotated[int, "write_index"]

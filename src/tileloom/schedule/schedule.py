@@ -188,7 +188,7 @@ class Schedule(PrimitiveMethods):
         self, kind: InstructionKind, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any
     ) -> list[RV | None]:
         """Take the step of a trace and return the variables it defines; None for what is open."""
-        attrs = [in_sizes_of(self.mod, a) if isinstance(a, IndexMap) else a for a in attrs]
+        inputs, attrs = map(self._in_own_sizes, (inputs, attrs))
         arguments = kind.unpack(inputs, attrs)
         if decision is not None:
             arguments["decision"] = decision
@@ -214,8 +214,18 @@ class Schedule(PrimitiveMethods):
             self._complete(error, kind, given)
             raise
         names = [p.name for p in kind.parameters]
-        whole = {k: self._with_numbers(v) for k, v in {**given, **changed}.items() if k in names}
+        whole = {k: v for k, v in {**given, **changed}.items() if k in names}
+        for p in kind.parameters:
+            if not p.is_input and p.name in whole:  # attributes hold no variables
+                whole[p.name] = self._with_numbers(whole[p.name])
         return self._step(kind, whole)
+
+    def _in_own_sizes(self, values: Sequence[Any]) -> list[Any]:
+        """Inputs or attributes of a step with index maps over the sizes of this program."""
+        return [
+            in_sizes_of(self.mod, value, but=self._values) if isinstance(value, IndexMap) else value
+            for value in values
+        ]
 
     def _by_name(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -369,6 +379,8 @@ class Schedule(PrimitiveMethods):
 
     def _value(self, value: Any) -> Any:
         """Data with numbers for the number variables in it."""
+        if isinstance(value, IndexMap):
+            return self._with_numbers(value)
         if isinstance(value, Var) and value in self._values:
             return self._values[value]
         if isinstance(value, Expr):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from typing import Any
+
 from ..expr import IndexMap, Var, free_vars, free_vars_of, substitute
 from ..tir import IRModule, PrimFunc
 
 
-def in_sizes_of(mod: IRModule, value: IndexMap) -> IndexMap:
+def in_sizes_of(mod: IRModule, value: IndexMap, but: Container[Any] = ()) -> IndexMap:
     """An index map over the sizes that the functions of a module have under the same names.
 
     Index maps that were read from JSON have variables of their own, and those of a trace that was
-    recorded elsewhere have the variables of another function.
+    recorded elsewhere have the variables of another function. Variables in `but` stay.
 
     >>> from tileloom import te
     >>> n = Var("n")
@@ -22,7 +25,7 @@ def in_sizes_of(mod: IRModule, value: IndexMap) -> IndexMap:
     (True, False)
     """
     own = {var for index in value.final_indices for var in free_vars(index)}
-    own -= set(value.initial_indices)
+    own = {var for var in own - set(value.initial_indices) if var not in but}
     if not own:
         return value
     known = {var for func in mod.functions.values() for var in _sizes(func)}
@@ -30,7 +33,9 @@ def in_sizes_of(mod: IRModule, value: IndexMap) -> IndexMap:
     other = {var: by_name.get((var.name, var.dtype), var) for var in own - known}
     finals = [substitute(index, other) for index in value.final_indices]
     back = value.inverse_index_map
-    return IndexMap(value.initial_indices, finals, None if back is None else in_sizes_of(mod, back))
+    return IndexMap(
+        value.initial_indices, finals, None if back is None else in_sizes_of(mod, back, but)
+    )
 
 
 def _sizes(func: PrimFunc) -> set[Var]:

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.errors import UserError
-from ..expr import Expr, FloatImm, IntImm, StringImm, Var, free_vars, substitute
+from ..expr import Expr, FloatImm, IndexMap, IntImm, StringImm, Var, free_vars, substitute
+from .index_maps import (
+    index_map_from_json,
+    index_map_json,
+    index_map_text,
+    own_variables,
+    with_values,
+)
 from .instruction import InstructionKind, Text
 from .rv import RV, BlockRV, LoopRV, is_rv
 
@@ -52,6 +59,8 @@ def input_to_json(value: Any, names: Names) -> Any:
         return _name(names, value)
     if isinstance(value, str):
         return f'"{value}"'
+    if isinstance(value, IndexMap):
+        return index_map_json(_named(value, names))
     if isinstance(value, Mapping):
         return {key: input_to_json(item, names) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -68,6 +77,8 @@ def input_from_json(value: Any, rvs: Mapping[str, RV | None]) -> Any:
             return None
         if len(value) >= 2 and value[0] == value[-1] == '"':
             return value[1:-1]
+        if value[:1] == "{":
+            return _with_rvs(index_map_from_json(value), rvs)
         if value not in rvs:
             raise UserError(f"a step uses {value!r}, which no step before it defines")
         return rvs[value]
@@ -76,6 +87,18 @@ def input_from_json(value: Any, rvs: Mapping[str, RV | None]) -> Any:
     if isinstance(value, list):
         return [input_from_json(item, rvs) for item in value]
     return value
+
+
+def _named(value: IndexMap, names: Names) -> IndexMap:
+    """An index map whose number variables have the names that the trace gives them."""
+    own = own_variables(value)
+    return with_values(value, {v: Var(names[v], v.dtype) for v in own if v in names})
+
+
+def _with_rvs(value: IndexMap, rvs: Mapping[str, RV | None]) -> IndexMap:
+    """The inverse of `_named`."""
+    found = {v: rvs.get(v.name) for v in own_variables(value)}
+    return with_values(value, {v: rv for v, rv in found.items() if isinstance(rv, Var)})
 
 
 def attrs_to_json(kind: InstructionKind, attrs: Sequence[Any]) -> list[Any]:
@@ -129,6 +152,8 @@ def to_python(value: Any, names: Names) -> str:
         return "{" + ", ".join(items) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(to_python(item, names) for item in value) + "]"
+    if isinstance(value, IndexMap):
+        return index_map_text(_named(value, names))
     if isinstance(value, Expr):
         known = {v: Var(_name(names, v), v.dtype) for v in free_vars(value)}
         return str(substitute(value, known))

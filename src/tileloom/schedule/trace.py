@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..base.errors import UserError
+from ..expr import IndexMap, Var
+from .index_maps import own_variables, with_values
 from .instruction import Instruction, InstructionKind, find_kind
 from .rv import RV, is_rv, new_rv
 from .text import (
@@ -201,6 +203,8 @@ class Trace:
 def _rvs(value: Any) -> Iterator[Any]:
     if is_rv(value):
         yield value
+    elif isinstance(value, IndexMap):
+        yield from own_variables(value)
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from _rvs(item)
@@ -212,6 +216,9 @@ def _rvs(value: Any) -> Iterator[Any]:
 def _renamed(value: Any, rvs: Mapping[Any, Any]) -> Any:
     if is_rv(value):
         return rvs[value]
+    if isinstance(value, IndexMap):
+        own = [v for v in own_variables(value) if isinstance(rvs.get(v), Var)]
+        return with_values(value, {v: rvs[v] for v in own})
     if isinstance(value, Mapping):
         return {key: _renamed(item, rvs) for key, item in value.items()}
     return [_renamed(item, rvs) for item in value] if isinstance(value, (list, tuple)) else value

@@ -28,9 +28,10 @@ with an underscore holds what a few primitives share. Nothing has to be listed a
 
 **Signature.** Parameter names, order and defaults are those of TVM's `Schedule` method; they become
 the method, the JSON and the Python text of traces. Annotate with `BlockRef`, `LoopRef`, `PlaceRef`
-(block or loop), `IntRef` (number or number variable), `ValueRef` (data with such inside) and lists
-of these: they are the *inputs* of the instruction, in order. Everything else is an *attribute*, in
-order. In the function the references are `StmtSRef`, numbers are `int` (or an expression).
+(block or loop), `IntRef` (number or number variable), `ValueRef` (data with such inside), `MapRef`
+(an index map with such inside) and lists of these: they are the *inputs* of the instruction, in
+order. Everything else is an *attribute*, in order. In the function the references are `StmtSRef`,
+numbers are `int` (or an expression).
 `ReadIndex`/`WriteIndex` accept an index, a name or a Buffer and arrive as index into the reads or
 writes of the parameter `block`. `*loops: LoopRef` is flattened into the inputs; `flat="factors"`
 does that for the last list parameter. The result annotation (`BlockRef`, `list[LoopRef]`, `IntRef`,

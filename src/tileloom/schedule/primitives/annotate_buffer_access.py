@@ -8,11 +8,11 @@ from typing import Any
 from ...expr import Analyzer, Expr, IndexMap, Range, Var, as_expr
 from ...tir import BufferRegion
 from ..errors import name_of, refuse
+from ..index_maps import index_map_from_json, index_map_json
 from ..instruction import Arguments, BlockRef, IntRef, Text, ValueRef, primitive
 from ..sizes import in_sizes_of
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._index_maps import index_map_from_json, index_map_json
 
 _SIDES = ("read", "write")
 

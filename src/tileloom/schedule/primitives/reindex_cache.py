@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...expr import IndexMap
+from ..index_maps import INDEX_MAP, as_index_map
 from ..instruction import BlockRef, ReadIndex, WriteIndex, primitive
 from ..state import ScheduleState
-from ._index_maps import INDEX_MAP, as_index_map
 from ._reindex_cache import reindex_cache
 
 

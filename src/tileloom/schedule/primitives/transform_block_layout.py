@@ -24,10 +24,10 @@ from ...tir.walk import substitute_stmt
 from ..analysis.blocks import check_trivial_binding
 from ..analysis.tree import is_zero, loops_above, only_child_chain
 from ..errors import name_of, refuse
+from ..index_maps import INDEX_MAP, as_index_map
 from ..instruction import BlockRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._index_maps import INDEX_MAP, as_index_map
 
 
 def _front(state: ScheduleState, block: BlockRef, index_map: Any) -> dict[str, Any]:

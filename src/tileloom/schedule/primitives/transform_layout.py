@@ -23,10 +23,10 @@ from ...tir import (
 from ..analysis.scope import accessed_buffers
 from ..analysis.tree import child_blocks, loops_above
 from ..errors import name_of, refuse
-from ..instruction import Arguments, BlockRef, Text, primitive
+from ..index_maps import as_index_map
+from ..instruction import Arguments, BlockRef, MapRef, Text, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._index_maps import INDEX_MAP, as_index_map, index_map_text
 from ._layout_padding import LayoutPadding, fill_block, insert_fill, is_written
 from ._padded_writer import pad_writers
 from ._threads import check_not_own
@@ -111,18 +111,17 @@ def _shown(arguments: Arguments) -> Arguments:
     pad = arguments["pad_value"]
     return {
         **shown_access(arguments),
-        "index_map": index_map_text(arguments["index_map"]),
         "pad_value": Text("None") if pad is None else pad,
     }
 
 
-@primitive("TransformLayout", codecs={"index_map": INDEX_MAP}, front=_front, shown=_shown)
+@primitive("TransformLayout", front=_front, shown=_shown)
 def transform_layout(
     state: ScheduleState,
     block: BlockRef,
     buffer_index: int,
     buffer_index_type: int,
-    index_map: IndexMap,
+    index_map: MapRef,
     pad_value: Any,
     assume_injective_transform: bool = False,
 ) -> None:

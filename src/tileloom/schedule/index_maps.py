@@ -6,11 +6,11 @@ In JSON an index map is a string that holds a graph of nodes by number, as TVM s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...base.errors import UserError
-from ...expr import (
+from ..base.errors import UserError
+from ..expr import (
     Add,
     BinaryOp,
     Expr,
@@ -23,8 +23,10 @@ from ...expr import (
     Mul,
     Sub,
     Var,
+    free_vars_of,
+    substitute,
 )
-from ..instruction import Codec, Text
+from .instruction import Codec, Text
 
 _OPS: dict[str, type[BinaryOp]] = {
     "tir.Add": Add, "tir.Sub": Sub, "tir.Mul": Mul, "tir.FloorDiv": FloorDiv,
@@ -42,6 +44,21 @@ def as_index_map(value: Any, ndim: int) -> IndexMap:
     raise UserError(
         f"an index map is a function of {ndim} indices or an IndexMap, got {type(value).__name__}"
     )
+
+
+def with_values(value: IndexMap, known: Mapping[Var, Expr]) -> IndexMap:
+    """The map with other expressions for variables that are none of its indices."""
+    if not known:
+        return value
+    finals = [substitute(index, known) for index in value.final_indices]
+    back = value.inverse_index_map
+    again = None if back is None else with_values(back, known)
+    return IndexMap(value.initial_indices, finals, again)
+
+
+def own_variables(value: IndexMap) -> frozenset[Var]:
+    """The variables of a map that are none of its indices: number variables, and sizes."""
+    return frozenset(free_vars_of(value.final_indices)) - set(value.initial_indices)
 
 
 def index_map_text(value: IndexMap) -> Text:
