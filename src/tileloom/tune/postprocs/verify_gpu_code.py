@@ -1,0 +1,109 @@
+"""VerifyGPUCode: what a GPU cannot run is no candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from ...base.errors import UserError
+from ...lower import lower, verify_gpu_code
+from ...schedule.analysis.tree import child_realizes
+from ...schedule.schedule import Schedule
+from ...schedule.sref import StmtSRef
+from ...target import Target
+from ...target.limits import GPULimits
+from ...tir import VECTORIZED, For, IRModule
+from ..annotations import FEWEST_THREADS, MOST_THREADS, WARP_EXECUTION
+from ..context import TuneContext
+from ..threads import thread_tag
+from ._common import all_blocks
+
+_VECTOR_BYTES, _VIRTUAL_THREADS = 16, 8
+_ALLOCATED = "lower_opaque_block"  # the pass after which memory has its size
+_SHARED = "bytes of shared memory"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyGPUCode:
+    """Reject what asks for more threads, shared memory or lanes than a kernel may have.
+
+    Threads are compared with what rules have annotated on tiled blocks as well. How much memory a
+    kernel takes is seen on the lowered program.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> from tileloom.target import target
+    >>> A = te.placeholder((4096,), name="A")
+    >>> B = te.compute((4096,), lambda i: A[i] + 1.0, name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> outer, inner = sch.split(sch.get_loops("B")[0], [None, 2048])
+    >>> sch.bind(outer, "blockIdx.x"); sch.bind(inner, "threadIdx.x")
+    >>> VerifyGPUCode().apply(sch, TuneContext(sch.mod, target("cuda -arch=sm_80")))
+    False
+    """
+
+    def apply(self, sch: Schedule, context: TuneContext) -> bool:
+        """Whether the target can run the program; takes no steps."""
+        if not _threads_fit(sch, context.target) or not _lanes_fit(sch):
+            return False
+        try:
+            return _fits(sch.mod, context.target)
+        except UserError:
+            return False
+
+
+def _threads_fit(sch: Schedule, target: Target) -> bool:
+    """Whether as many threads run each annotated block as the annotations allow."""
+    for _, block in all_blocks(sch):
+        fewest = block.block.annotations.get(FEWEST_THREADS)
+        most = block.block.annotations.get(MOST_THREADS)
+        if fewest is not None and most is not None:
+            threads = _threads(block, target)
+            if threads is None or not int(fewest) <= threads <= int(most):
+                return False
+    return True
+
+
+def _threads(block: StmtSRef, target: Target) -> int | None:
+    """How many threads run a block; None if it is not a number."""
+    found: dict[str, int | None] = {}  # the innermost loop of each axis counts
+    for outer in (block, *block.ancestors()):
+        if isinstance(outer.stmt, For):
+            tag = thread_tag(outer.stmt)
+            if tag.startswith("threadIdx"):
+                found.setdefault(tag, outer.stmt.static_extent)
+        elif WARP_EXECUTION in outer.block.annotations:
+            found.setdefault("threadIdx.x", target.warp_size)
+    known = [extent for extent in found.values() if extent is not None]
+    return prod(known) if len(known) == len(found) else None
+
+
+def _lanes_fit(sch: Schedule) -> bool:
+    """Whether no access in a loop of lanes is to more bytes than an instruction takes."""
+    lanes = [
+        (node.static_extent or 1, sref)
+        for node, sref in sch.state.sref_of.items()
+        if isinstance(node, For) and node.kind == VECTORIZED
+    ]
+    return all(count * _widest(sch, loop) <= _VECTOR_BYTES for count, loop in lanes)
+
+
+def _widest(sch: Schedule, loop: StmtSRef) -> int:
+    """The bytes of the largest element that a loop's blocks read or write."""
+    blocks = [realize.block for realize in child_realizes(sch.state, loop.loop)]
+    regions = [region for block in blocks for region in (*block.reads, *block.writes)]
+    return max((region.buffer.dtype.bytes for region in regions), default=1)
+
+
+def _fits(mod: IRModule, target: Target) -> bool:
+    limits = replace(
+        GPULimits.of_hardware(target), max_vthread=_VIRTUAL_THREADS, constant_threads=True
+    )
+    for func in mod.functions.values():
+        reasons = verify_gpu_code(lower(func, target, until=_ALLOCATED), limits)
+        if any(_SHARED not in reason for reason in reasons):
+            return False
+        # Buffers of one kernel may take turns in its memory, which later passes find out.
+        if reasons and verify_gpu_code(lower(func, target), limits):
+            return False
+    return True
