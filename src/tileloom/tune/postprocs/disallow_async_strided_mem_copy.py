@@ -27,7 +27,8 @@ class DisallowAsyncStridedMemCopy:
 
     def apply(self, sch: Schedule, context: TuneContext) -> bool:
         """Whether all asynchronous copies are plain; takes no steps."""
-        if not any(ASYNC_STAGES in node.annotations for node in sch.state.sref_of):
+        loops = [node for node in sch.state.sref_of if isinstance(node, For)]
+        if not any(ASYNC_STAGES in loop.annotations for loop in loops):
             return True
         try:
             flat = lower(sch.mod, context.target, until=_FLAT)

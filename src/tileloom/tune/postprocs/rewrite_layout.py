@@ -223,11 +223,11 @@ def _layout(shape: Sequence[int], extents: Sequence[int], order: Sequence[int]) 
     """Elements numbered row by row, the number taken apart by extents, and these put in order."""
     axes = [Var(f"i{k}") for k in range(len(shape))]
     known = Analyzer({axis: Range(0, size) for axis, size in zip(axes, shape, strict=True)})
-    digits = _digits(_flat(axes, shape), extents)
-    return IndexMap(axes, [known.simplify(digits[k]) for k in order])
+    splits = _splits(_flat(axes, shape), extents)
+    return IndexMap(axes, [known.simplify(splits[k]) for k in order])
 
 
-def _digits(number: Expr, extents: Sequence[int]) -> list[Expr]:
-    """A number in a system of mixed bases, the largest digit first."""
+def _splits(number: Expr, extents: Sequence[int]) -> list[Expr]:
+    """A number in a system of mixed bases, the largest split first."""
     weights = list(accumulate(reversed(extents), mul, initial=1))[-2::-1]
     return [number // w % e for w, e in zip(weights, extents, strict=True)]

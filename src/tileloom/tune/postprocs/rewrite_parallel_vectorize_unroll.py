@@ -31,6 +31,7 @@ from ..annotations import (
     VECTORIZE,
 )
 from ..context import TuneContext
+from ..rules.analysis import is_spatial
 from ._common import accepted
 
 _KEYS = (PARALLEL, VECTORIZE, UNROLL_EXPLICIT, UNROLL_IMPLICIT)
@@ -107,7 +108,7 @@ def _rewrite_nest(sch: Schedule, block: BlockRV, limits: Mapping[str, int]) -> N
 
 def _unroll(sch: Schedule, block: Block, loop: LoopRV, limits: Mapping[str, int]) -> None:
     steps = limits.get(UNROLL_EXPLICIT, limits.get(UNROLL_IMPLICIT, 0))
-    if steps > 0 and any(axis.iter_type != SPATIAL for axis in block.iter_vars):
+    if steps > 0 and not is_spatial(block):
         sch.annotate(loop, UNROLL_MAX_STEP, steps)
         sch.annotate(loop, UNROLL_HERE, int(UNROLL_EXPLICIT in limits))
 

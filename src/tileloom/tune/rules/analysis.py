@@ -11,11 +11,7 @@ from ...schedule.analysis.blocks import has_trivial_binding
 from ...schedule.sref import StmtSRef
 from ...schedule.state import ScheduleState
 from ...tir import Block, BufferRegion
-
-#: On a block that is tiled: how, such as "SSRSRS".
-TILING_STRUCTURE = "meta_schedule.tiling_structure"
-#: On a block that an intrinsic shall compute: its name.
-AUTO_TENSORIZE = "meta_schedule.auto_tensorize"
+from ..annotations import TILING_STRUCTURE
 
 
 def is_spatial(block: Block) -> bool:

@@ -18,8 +18,9 @@ from ...schedule.schedule import Schedule
 from ...schedule.sref import StmtSRef
 from ...target import Target
 from ...tir import Block, For, SeqStmt
+from ..annotations import TILING_STRUCTURE
 from ..context import TuneContext
-from .analysis import TILING_STRUCTURE, is_write_cache, needs_multi_level_tiling
+from .analysis import is_write_cache, needs_multi_level_tiling
 
 _ASYNC_COPIES = 80  # compute capability from which copies run beside the computation
 _ASYNC_STAGES = (4, 5)  # iterations that are under way at once: the copies, and what computes

@@ -10,7 +10,7 @@ from ...schedule.library.intrinsic_tile import tile_with_tensor_intrin
 from ...schedule.schedule import Schedule
 from ...schedule.sref import StmtSRef
 from ...schedule.tensor_intrin import TensorIntrin
-from .analysis import AUTO_TENSORIZE
+from ..annotations import AUTO_TENSORIZE
 from .multi_level_tiling import MultiLevelTiling, SubRule, Tiling
 
 
