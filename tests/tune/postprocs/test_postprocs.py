@@ -411,12 +411,6 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((1,), "float32")):
     assert kinds(sch, "C") == [(1, "thread_binding"), (1, "thread_binding"), (8, "serial")]
 
 
-def test_blocks_of_threads_without_threads_are_no_candidate() -> None:
-    sch = schedule(MATMUL)
-    sch.bind(sch.get_loops("C")[0], "blockIdx.x")
-    assert not applied(sch, RewriteUnboundBlock(), GPU)
-
-
 def threaded(threads: int, elements: int = 1) -> Any:
     """A schedule whose blocks of threads copy rows of 4096 elements into shared memory."""
     sch = schedule(ELEMENTWISE.replace("13", "32").replace("8", "4096"))

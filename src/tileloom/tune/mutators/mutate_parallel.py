@@ -16,10 +16,9 @@ from ...schedule.sref import StmtSRef
 from ...schedule.state import ScheduleState
 from ...schedule.trace import Trace
 from ...tir import SERIAL, For
+from ..annotations import PARALLEL
 from ..context import TuneContext
 from .steps import one_of, sampling_part
-
-_KEY = "meta_schedule.parallel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,9 @@ class MutateParallel:
 
 def _is_limit(inst: Instruction) -> bool:
     return (
-        inst.kind.name == "Annotate" and inst.attrs[0] == _KEY and isinstance(inst.inputs[1], int)
+        inst.kind.name == "Annotate"
+        and inst.attrs[0] == PARALLEL
+        and isinstance(inst.inputs[1], int)
     )
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from ...schedule.instruction import Instruction
 from ...schedule.random import Random, factorize
 from ...schedule.trace import Trace
+from ..annotations import COOPERATIVE_FETCH
 from ..context import TuneContext
 from .steps import annotated_draws, decided, one_of
 
@@ -32,7 +33,7 @@ class MutateTileSize:
             for inst in decided(trace, "SamplePerfectTile")
             if (ways := moves(trace.decisions[inst], inst.attrs[1]))
         ]
-        widths = annotated_draws(trace, ["meta_schedule.cooperative_fetch"])
+        widths = annotated_draws(trace, [COOPERATIVE_FETCH])
         if not tilings and not widths:
             return None
         at = random.integer(0, len(tilings) + len(widths))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from ...schedule.random import Random
 from ...schedule.trace import Trace
+from ..annotations import UNROLL_EXPLICIT, UNROLL_IMPLICIT
 from ..context import TuneContext
 from .steps import annotated_draws, drawn_again, one_of
 
-_KEYS = ("meta_schedule.unroll_explicit", "meta_schedule.unroll_implicit")
+_KEYS = (UNROLL_EXPLICIT, UNROLL_IMPLICIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ...schedule.sref import StmtSRef
 from ...tir import For
 from ..annotations import AUTO_TENSORIZE, AUTO_TENSORIZE_INIT
 from ..context import TuneContext
-from ..threads import thread_tag
+from ..rules.binding import thread_tag
 from ._common import accepted, all_blocks
 
 

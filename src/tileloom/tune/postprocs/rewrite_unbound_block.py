@@ -9,7 +9,7 @@ from ...schedule.schedule import Schedule
 from ...schedule.sref import StmtSRef
 from ...target.limits import GPULimits
 from ..context import TuneContext
-from ..threads import bind_block_and_threads, thread_tag
+from ..rules.binding import bind_block, thread_tag
 from ._common import accepted
 
 
@@ -51,9 +51,7 @@ def _rewrite(sch: Schedule, max_threadblocks: int, max_threads: int) -> None:
     ]
     for name, sref in left:
         block = sch.get_block(sref.block.name_hint, name)
-        bind_block_and_threads(
-            sch, block, max_threadblocks, max_threads, lambda most: min(most, max_threads)
-        )
+        bind_block(sch, block, max_threadblocks, max_threads, lambda most: min(most, max_threads))
 
 
 def _is_bound(block: StmtSRef) -> bool:

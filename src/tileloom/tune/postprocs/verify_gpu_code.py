@@ -15,7 +15,7 @@ from ...target.limits import GPULimits
 from ...tir import VECTORIZED, For, IRModule
 from ..annotations import FEWEST_THREADS, MOST_THREADS, WARP_EXECUTION
 from ..context import TuneContext
-from ..threads import thread_tag
+from ..rules.binding import thread_tag
 from ._common import all_blocks
 
 _VECTOR_BYTES, _VIRTUAL_THREADS = 16, 8

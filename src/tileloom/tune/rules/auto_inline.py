@@ -15,8 +15,9 @@ from ...schedule.schedule import Schedule
 from ...schedule.sref import StmtSRef
 from ...schedule.state import ScheduleState
 from ...tir import Block, BlockRealize, BufferRegion, IfThenElse, PrimFunc, pre_order, stmt_exprs
+from ..annotations import AUTO_TENSORIZE
 from ..context import TuneContext
-from .analysis import AUTO_TENSORIZE, access_pattern
+from .analysis import access_pattern
 
 INLINE_RULE = "meta_schedule.inline_rule"  # annotation: "disable" keeps a block as it is
 

@@ -93,7 +93,7 @@ class _Loops:
     @staticmethod
     def around(state: ScheduleState, block: StmtSRef) -> _Loops:
         loops = loops_above(block)
-        tags = [_thread_tag(loop.loop) for loop in loops]
+        tags = [thread_tag(loop.loop) for loop in loops]
         spatial = 0
         for loop in loops:
             node = loop.loop
@@ -109,7 +109,8 @@ class _Loops:
         )
 
 
-def _thread_tag(loop: For) -> str:
+def thread_tag(loop: For) -> str:
+    """The axis of blocks or threads that a loop is bound to; "" if it is not."""
     bound = loop.kind == THREAD_BINDING and loop.thread_binding is not None
     return loop.thread_binding.thread_tag if bound and loop.thread_binding is not None else ""
 

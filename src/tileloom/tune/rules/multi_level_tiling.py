@@ -18,7 +18,7 @@ from ...schedule.schedule import Schedule
 from ...schedule.sref import StmtSRef
 from ...target import Target
 from ...tir import Block, For, SeqStmt
-from ..annotations import TILING_STRUCTURE
+from ..annotations import COOPERATIVE_FETCH, FEWEST_THREADS, MOST_THREADS, TILING_STRUCTURE
 from ..context import TuneContext
 from .analysis import is_write_cache, needs_multi_level_tiling
 
@@ -242,7 +242,7 @@ class MultiLevelTiling:
         lengths = list(_load_lengths(dtype, self.vector_load_lens))
         if lengths:
             drawn = way.sch.sample_categorical(lengths, [1.0 / len(lengths)] * len(lengths))
-            way.sch.annotate(copy, "meta_schedule.cooperative_fetch", drawn)
+            way.sch.annotate(copy, COOPERATIVE_FETCH, drawn)
 
     # ------------------------------------------------------------------ pipeline
 
@@ -282,9 +282,8 @@ def _note_threads(way: Tiling, work: int) -> None:
     warp = way.target.warp_size
     if warp:
         least = warp if work > 2 * warp else 1
-        key = "meta_schedule.thread_extent_{}_inclusive"
-        way.sch.annotate(way.block, key.format("low"), least)
-        way.sch.annotate(way.block, key.format("high"), way.target.max_threads)
+        way.sch.annotate(way.block, FEWEST_THREADS, least)
+        way.sch.annotate(way.block, MOST_THREADS, way.target.max_threads)
 
 
 def _own_levels(block: Block, reuse: ReuseType) -> ReuseType:

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 
 from ...schedule.rv import BlockRV
 from ...schedule.schedule import Schedule
+from ..annotations import PARALLEL, UNROLL_EXPLICIT, UNROLL_IMPLICIT, VECTORIZE
 from ..context import TuneContext
 from .auto_inline import is_spatial_function
-
-PARALLEL = "meta_schedule.parallel"
-VECTORIZE = "meta_schedule.vectorize"
-UNROLL_EXPLICIT = "meta_schedule.unroll_explicit"
-UNROLL_IMPLICIT = "meta_schedule.unroll_implicit"
 
 
 @dataclass(frozen=True, slots=True)
