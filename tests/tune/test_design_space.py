@@ -11,7 +11,6 @@ import pytest
 from tileloom import UserError, te
 from tileloom.schedule import Schedule
 from tileloom.script import from_source
-from tileloom.script import tir as T
 from tileloom.target import target
 from tileloom.tir import IRModule
 from tileloom.tune.context import TuneContext
@@ -21,11 +20,12 @@ from tileloom.tune.design_space import (
     SpaceGeneratorUnion,
     design_spaces,
 )
-from tune.rules.programs import CPU, assert_same, chain, product, row_means, script
+from tune.rules.programs import CPU, assert_same, chain, product, script
 from tune.tvm_spaces import steps, workloads
+from tune.workloads import WORKLOADS
 
 TARGETS = {"llvm_nc4": CPU, "cuda_sm70": "cuda -arch=sm_70", "cuda_sm80_tc": "cuda -arch=sm_80"}
-#: How many spaces there are on each target.
+#: How many spaces there are on each target; (3, 1, 3) of other workloads.
 COUNTS = {"GMM": (3, 1, 3), "C2D": (3, 1, 3), "NRM": (3, 2, 2), "SFM": (9, 4, 4)}
 
 
@@ -51,12 +51,30 @@ def test_spaces_are_those_of_tvm(workload: str, machine: str) -> None:
     assert len(ours) == COUNTS[workload][list(TARGETS).index(machine)]
 
 
-@pytest.mark.parametrize("machine", TARGETS.values())
-@pytest.mark.parametrize("func", [row_means(3, 40), product(4, 4, 32)])
-def test_every_space_computes_the_same(func: Any, machine: str) -> None:
-    found = design_spaces(context_of(func, machine))
-    assert len(found) > 1 or "sm_70" in machine
-    assert_same(func, found)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ("GMM", "DEP", "NRM", "SFM") else pytest.mark.slow)
+     for name in WORKLOADS],
+)  # fmt: skip
+def test_there_are_as_many_as_tvm_has_and_all_compute_the_same(name: str) -> None:
+    func = WORKLOADS[name]()
+    found = [design_spaces(context_of(func, machine)) for machine in TARGETS.values()]
+    assert tuple(map(len, found)) == COUNTS.get(name, (3, 1, 3))
+    for spaces in found:
+        assert_same(func, spaces)
+
+
+def test_products_of_bytes_get_tiles_for_an_intrinsic() -> None:
+    a, b = te.placeholder((16, 16), "uint8", "A"), te.placeholder((32, 16), "int8", "B")
+    k = te.reduce_axis((0, 16), "k")
+    c = te.compute(
+        (16, 32), lambda i, j: te.sum(a[i, k].astype("int32") * b[j, k].astype("int32"), k), "C"
+    )
+    context = context_of(te.create_prim_func([a, b, c]), "cpu -mcpu=cascadelake")
+    found = design_spaces(context)
+    assert len(found) == 3
+    notes = [sch.get(sch.get_block("C_o")).annotations for sch in found]
+    assert all(n["meta_schedule.auto_tensorize"] == "dot_16x4_vnni" for n in notes)
 
 
 def test_a_seed_decides_all() -> None:
@@ -198,14 +216,6 @@ def test_functions_of_users_and_unions() -> None:
 
 
 def test_softmax_on_a_gpu_reduces_both_rows_in_one_kernel() -> None:
-    a = te.placeholder((4, 64), name="A")
-    k, m = te.reduce_axis((0, 64), "k"), te.reduce_axis((0, 64), "m")
-    most = te.compute((4,), lambda i: te.max(a[i, k], k), name="most")
-    shifted = te.compute((4, 64), lambda i, j: T.exp(a[i, j] - most[i]), name="shifted")
-    total = te.compute((4,), lambda i: te.sum(shifted[i, m], m), name="total")
-    out = te.compute((4, 64), lambda i, j: shifted[i, j] / total[i], name="out")
-    func = te.create_prim_func([a, out])
-    found = design_spaces(context_of(func, "cuda -arch=sm_70"))
-    assert_same(func, found)
-    outermost = [[s.get(s.get_loops(b)[0]) for b in ("most", "total", "out")] for s in found]
+    found = design_spaces(context_of(WORKLOADS["SFM"](), "cuda -arch=sm_70"))
+    outermost = [[s.get(s.get_loops(b)[0]) for b in ("most", "total", "y")] for s in found]
     assert [len(set(map(id, loops))) for loops in outermost] == [3, 3, 2, 1]

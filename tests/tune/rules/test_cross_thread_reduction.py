@@ -100,7 +100,7 @@ def test_where_there_is_enough_else_nothing_happens() -> None:
 def test_the_number_of_threads_is_drawn() -> None:
     seen = {
         extents(apply(CrossThreadReduction(), row_sums(), "B", CUDA, seed)[0], "B")[-1]
-        for seed in range(1, 2**30, 2**25)
+        for seed in range(1, 2**30, 2**26)
     }
     assert seen <= {4, 8, 16, 32, 64, 128, 256, 512}
     assert len(seen) > 4

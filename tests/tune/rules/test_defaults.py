@@ -6,8 +6,10 @@ from typing import Any, get_args
 
 import pytest
 
+from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.tune.kinds import RuleKind
 from tileloom.tune.rules.defaults import default_rules
+from tileloom.tune.rules.multi_level_tiling_with_intrin import MultiLevelTilingWithIntrin
 
 ON_CPUS = ["ApplyCustomRule", "InlineConstantScalars", "AutoInline", "AddRFactor",
            "MultiLevelTiling", "ParallelizeVectorizeUnroll", "RandomComputeLocation"]  # fmt: skip
@@ -15,10 +17,30 @@ ON_GPUS = ["ApplyCustomRule", "MultiLevelTiling", "InlineConstantScalars", "Auto
            "CrossThreadReduction", "ParallelizeVectorizeUnroll", "AutoBind"]  # fmt: skip
 
 
+INTRINSICS = {
+    "vnni": ["dot_16x4_vnni"],
+    "avx512": ["dot_16x4_avx512"],
+    "dotprod": ["dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"],
+    "asimd": ["dot_4x4_i8i8s32_neon"],
+}
+
+
 @pytest.mark.parametrize("kind", get_args(RuleKind))
 def test_order(kind: RuleKind) -> None:
-    names = [type(rule).__name__ for rule in default_rules(kind)]
+    rules = default_rules(kind)
+    special = [rule for rule in rules if isinstance(rule, MultiLevelTilingWithIntrin)]
+    names = [type(rule).__name__ for rule in rules if rule not in special]
     assert names == (ON_GPUS if kind.startswith("cuda") else ON_CPUS)
+    assert [rule.intrin_name for rule in special] == INTRINSICS.get(kind, [])
+    # Before the rule that tiles without an intrinsic.
+    places = [rules.index(rule) for rule in special]
+    assert places == [4 + k for k in range(len(special))]
+
+
+@pytest.mark.parametrize("kind", INTRINSICS)
+def test_intrinsics_are_known(kind: str) -> None:
+    for name in INTRINSICS[kind]:
+        assert TensorIntrin.get(name) is not None
 
 
 def named(kind: RuleKind, name: str) -> Any:

@@ -15,8 +15,17 @@ from .auto_inline import AutoInline
 from .cross_thread_reduction import CrossThreadReduction
 from .inline_constant_scalars import InlineConstantScalars
 from .multi_level_tiling import MultiLevelTiling, ReuseType
+from .multi_level_tiling_with_intrin import MultiLevelTilingWithIntrin
 from .parallelize_vectorize_unroll import ParallelizeVectorizeUnroll
 from .random_compute_location import RandomComputeLocation
+
+#: Per kind of CPU: the intrinsics that blocks are tiled for before others are tiled without.
+_INTRINSICS: dict[RuleKind, tuple[str, ...]] = {
+    "vnni": ("dot_16x4_vnni",),
+    "avx512": ("dot_16x4_avx512",),
+    "dotprod": ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"),
+    "asimd": ("dot_4x4_i8i8s32_neon",),
+}
 
 
 def default_rules(kind: RuleKind) -> tuple[ScheduleRule, ...]:
@@ -28,31 +37,25 @@ def default_rules(kind: RuleKind) -> tuple[ScheduleRule, ...]:
     """
     if kind in ("cuda", "cuda-tensorcore"):
         return _cuda()
-    return _arm() if kind in ("dotprod", "asimd") else _llvm()
+    if kind in ("dotprod", "asimd"):
+        return _cpu(kind, jobs=8, innermost=32, vectors=32, steps=(0, 8, 32, 256))
+    return _cpu(kind, jobs=16, innermost=64, vectors=64, steps=(0, 16, 64, 512))
 
 
-def _llvm() -> tuple[ScheduleRule, ...]:
+def _cpu(
+    kind: RuleKind, jobs: int, innermost: int, vectors: int, steps: tuple[int, ...]
+) -> tuple[ScheduleRule, ...]:
     return (
         ApplyCustomRule(),
         InlineConstantScalars(),
         AutoInline(),
-        AddRFactor(),
-        MultiLevelTiling(),
-        ParallelizeVectorizeUnroll(),
-        RandomComputeLocation(),
-    )
-
-
-def _arm() -> tuple[ScheduleRule, ...]:
-    return (
-        ApplyCustomRule(),
-        InlineConstantScalars(),
-        AutoInline(),
-        AddRFactor(max_jobs_per_core=8, max_innermost_factor=32),
-        MultiLevelTiling(max_innermost_factor=32),
-        ParallelizeVectorizeUnroll(
-            max_jobs_per_core=8, max_vectorize_extent=32, unroll_max_steps=(0, 8, 32, 256)
+        AddRFactor(jobs, innermost),
+        *(
+            MultiLevelTilingWithIntrin(max_innermost_factor=innermost, intrin_name=name)
+            for name in _INTRINSICS.get(kind, ())
         ),
+        MultiLevelTiling(max_innermost_factor=innermost),
+        ParallelizeVectorizeUnroll(jobs, vectors, steps),
         RandomComputeLocation(),
     )
 
