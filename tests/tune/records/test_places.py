@@ -108,6 +108,11 @@ def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def packed(text: str) -> str:
+    """As TVM writes a workload: its length in eight bytes comes first."""
+    return base64.b64encode(len(text).to_bytes(8, "little") + text.encode()).decode()
+
+
 def test_lines_are_those_of_tvm(tmp_path: Path) -> None:
     with open_records(f"jsonl:{tmp_path}") as store:
         store.add_workload("w", "text")
@@ -116,7 +121,7 @@ def test_lines_are_those_of_tvm(tmp_path: Path) -> None:
         store.add(record(1, workload="v", target="cuda-y", seconds=(), error="lost", extra={}))
     [first, second] = lines(tmp_path / "database_workload.json")
     assert (first[0], second[0]) == ("w", "v")
-    assert json.loads(base64.b64decode(first[1])) == {"script": "text"}
+    assert packed('{"script":"text"}') == first[1]
     cpu = {"kind": "llvm", "keys": ["cpu"], "tag": "cpu-x"}
     gpu = {"kind": "cuda", "keys": ["cuda", "gpu"], "tag": "cuda-y"}
     assert lines(tmp_path / "database_tuning_record.json") == [
@@ -126,12 +131,12 @@ def test_lines_are_those_of_tvm(tmp_path: Path) -> None:
 
 
 def test_files_of_tvm_are_read_and_continued(tmp_path: Path) -> None:
-    graph = base64.b64encode(json.dumps({"root": 1, "nodes": [{"type_key": ""}]}).encode())
+    graph = packed('{\n  "root_index": 1,\n  "nodes": [{"type": "None"}]}')
     llvm = {"kind": "llvm", "keys": ["cpu"], "tag": "", "num-cores": 4}
     types = [["TENSOR", "float32", [128]]]
     written = [[0, [TRACE, [2.0], llvm, types]], [0, [TRACE, None, llvm, types]],
                [0, [TRACE, [1e10], llvm, types]]]  # fmt: skip
-    (tmp_path / "database_workload.json").write_text(json.dumps(["123", graph.decode()]) + "\n")
+    (tmp_path / "database_workload.json").write_text(json.dumps(["123", graph]) + "\n")
     records = tmp_path / "database_tuning_record.json"
     records.write_text("\n".join(map(json.dumps, written)))  # without a line feed at the end
     with open_records(f"jsonl:{tmp_path}") as store:

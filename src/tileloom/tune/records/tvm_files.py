@@ -1,6 +1,6 @@
 """`JsonStore`: records in the files of TVM's JSON database, for exchange.
 
-A folder has `database_workload.json` with lines `[key, base64 of JSON]` and
+A folder has `database_workload.json` with lines `[key, base64 of length and JSON]` and
 `database_tuning_record.json` with lines `[line of the workload, [trace, run times, target, types of
 the arguments]]`. What these have no room for (errors, times, the rest) is in a third file, which
 TVM does not look at.
@@ -129,13 +129,21 @@ class JsonStore(RecordStore):
 
 
 def _workload_line(key: str, script: str) -> list[str]:
-    return [key, base64.b64encode(json_text({"script": script}).encode()).decode()]
+    text = json_text({"script": script}).encode()
+    return [key, base64.b64encode(_length(text) + text).decode()]
+
+
+def _length(text: bytes) -> bytes:
+    """What TVM writes before a string."""
+    return len(text).to_bytes(8, "little")
 
 
 def _script(packed: str) -> str:
     """The text of a program, if it is one; empty for a graph of TVM's nodes."""
     try:
-        value = json.loads(base64.b64decode(packed))
+        data = base64.b64decode(packed)
+        text = data[8:] if data[:8] == _length(data[8:]) else data
+        value = json.loads(text)
     except ValueError as error:
         raise UserError(f"a workload is not base64 of JSON: {error}") from None
     script = value.get("script", "") if isinstance(value, dict) else ""
