@@ -314,7 +314,7 @@ def test_index_maps_of_traces_follow_decisions() -> None:
             Trace.apply_json_to_schedule(json.loads(json.dumps(other.as_json())), again)
         assert again.get(again.get_block("B")).writes[0].buffer.static_shape == (13, 4, 2)
         assert isinstance(again.trace, Trace)
-        assert again.trace.as_json() == other.as_json()
+        assert again.trace.simplified(False).as_json() == other.as_json()
 
 
 def test_layouts_of_parameters_follow_each_other() -> None:
