@@ -1,0 +1,163 @@
+"""How many operations of which kind an expression has."""
+
+from __future__ import annotations
+
+from operator import add
+from typing import NamedTuple
+
+from ...expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+    const,
+    has_load,
+    rewrite,
+)
+from ...expr.effects import has_effect
+from ...tir import BufferLoad
+
+# Where an operation is counted: of floats; of all other types it is INT places further.
+ADDSUB, MUL, DIVMOD, COMPARE, MATH, OTHER = 1, 2, 3, 4, 5, 6
+INT, BOOL, SELECT, KINDS = 7, 14, 15, 16
+ZEROS = (0,) * KINDS
+_PLACES: dict[type[Expr], int] = {
+    Add: ADDSUB,
+    Sub: ADDSUB,
+    Mul: MUL,
+    **dict.fromkeys((Div, Mod, FloorDiv, FloorMod), DIVMOD),
+    Max: COMPARE,
+    Min: COMPARE,
+}
+_COMPARISONS = frozenset((EQ, NE, LT, LE, GT, GE))  # whose results are no floats
+_LOGIC = frozenset((And, Or, Not))
+_UNIT = tuple(tuple(int(i == place) for i in range(KINDS)) for place in range(KINDS))
+
+
+class Summary(NamedTuple):
+    """What an expression consists of.
+
+    Attributes:
+        counts: its operations by kind, without those in the indices of loads. Every occurrence
+            counts, also of equal parts.
+        loads: what it reads, in evaluation order.
+        is_fixed: whether no variable stands outside of the indices of loads.
+    """
+
+    counts: tuple[int, ...]
+    loads: tuple[BufferLoad, ...]
+    is_fixed: bool
+
+
+_CONSTANT = Summary(ZEROS, (), True)
+_VARIABLE = Summary(ZEROS, (), False)
+
+
+def summary(expr: Expr) -> Summary:
+    """What the expression consists of (memoised).
+
+    >>> x, y = Var("x", "float32"), Var("y", "float32")
+    >>> found = summary((x + y) * (x + y))
+    >>> found.counts[:3], found.is_fixed
+    ((0, 2, 1), False)
+    """
+    kind = type(expr)
+    if kind is IntImm or kind is FloatImm:
+        return _CONSTANT
+    known = expr.memo.get("tune.summary")
+    if known is None:
+        known = expr.memo["tune.summary"] = _summary(expr)
+    return known  # type: ignore[no-any-return]
+
+
+def _summary(expr: Expr) -> Summary:
+    if isinstance(expr, Var):
+        return _VARIABLE
+    if isinstance(expr, BufferLoad):
+        inner = tuple(load for index in expr.indices if has_load(index) for load in _loads(index))
+        return Summary(ZEROS, (*inner, expr), True)
+    place = place_of(expr)
+    counts = ZEROS if place is None else _UNIT[place]
+    loads: tuple[BufferLoad, ...] = ()
+    is_fixed = True
+    for child in expr.children:
+        part = summary(child)
+        counts = plus(counts, part.counts)
+        loads += part.loads
+        is_fixed = is_fixed and part.is_fixed
+    return Summary(counts, loads, is_fixed)
+
+
+def _loads(expr: Expr) -> tuple[BufferLoad, ...]:
+    return summary(expr).loads
+
+
+def plus(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The sum of two rows of counts."""
+    if a is ZEROS:
+        return b
+    return a if b is ZEROS else tuple(map(add, a, b))
+
+
+def place_of(expr: Expr) -> int | None:
+    """Where an operation is counted; None for what is none."""
+    kind = type(expr)
+    place = _PLACES.get(kind)
+    if place is not None:
+        return place if expr.dtype.code == "float" else place + INT
+    if kind in _COMPARISONS:
+        return COMPARE + INT
+    if kind in _LOGIC:
+        return BOOL
+    if kind is Select:
+        return SELECT
+    if isinstance(expr, Call):
+        place = OTHER if has_effect(expr) else MATH
+        return place if expr.dtype.code == "float" else place + INT
+    return None
+
+
+def without_free_selects(expr: Expr) -> Expr:
+    """The expression with a `Select` that reads nothing replaced by one (memoised).
+
+    >>> x = Var("x"); without_free_selects(Select(x < 3, const(0.0), const(5.0)))
+    T.float32(1.0)
+    """
+    known = expr.memo.get("tune.selects")
+    if known is None:
+        known = expr.memo["tune.selects"] = rewrite(expr, _free_select)
+    return known  # type: ignore[no-any-return]
+
+
+def _free_select(expr: Expr) -> Expr | None:
+    if isinstance(expr, Select) and not has_load(expr):
+        return const(1.0 if expr.dtype.is_float else 1, expr.dtype)
+    return None
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether a value is a number."""
+    while isinstance(expr, Cast):
+        expr = expr.value
+    return isinstance(expr, IntImm | FloatImm)

@@ -1,0 +1,125 @@
+"""What a walk over a program gathers: loops, scopes, accesses, allocations and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ...expr import Expr, Var
+from ...expr.linear import Linear
+from ...tir import Buffer
+
+Form = Linear  # an index: a sum of loop variables and of what is no sum
+Region = tuple[tuple[Form, Form], ...]  # the first and the last index of each axis
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """A loop that runs, after threads of one tag have become one loop.
+
+    Attributes:
+        var: its variable.
+        first: its first value.
+        extent: the number of iterations; None where it is not known.
+        most: the greatest number of iterations that there can be.
+        kind: as of `For`.
+        tag: of the thread that it is bound to; empty for none.
+        unroll_step: what `pragma_auto_unroll_max_step` says; 0 for nothing.
+    """
+
+    var: Var
+    first: int
+    extent: int | None
+    most: int
+    kind: str
+    tag: str = ""
+    unroll_step: int = 0
+
+
+Nest = tuple[Loop, ...]  # outermost first
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A loop or a block of the program as it is written, where memory may be allocated.
+
+    Attributes:
+        parent: the scope around it; None for the function.
+        nest: the loops around what is allocated here.
+        variables: the loop variables that are in force here.
+    """
+
+    parent: Scope | None
+    nest: Nest
+    variables: frozenset[Var]
+    depth: int = 0
+
+    def common(self, other: Scope) -> Scope:
+        """The innermost scope that holds both."""
+        here, there = self, other
+        while here is not there:
+            if here.depth >= there.depth:
+                here = here.parent  # type: ignore[assignment]
+            else:
+                there = there.parent  # type: ignore[assignment]
+        return here
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """A buffer that a block allocates, and what is accessed of it."""
+
+    buffer: Buffer
+    owner: Scope
+    scope: Scope | None = None  # the innermost around all accesses so far
+    regions: list[Region | None] = field(default_factory=list)  # None: all of it
+
+    def access(self, scope: Scope, region: Region | None) -> None:
+        """Note an access."""
+        self.move_to(scope)
+        self.regions.append(region)
+
+    def move_to(self, scope: Scope) -> None:
+        """Keep the allocation around a scope."""
+        self.scope = scope if self.scope is None else self.scope.common(scope)
+
+
+@dataclass(slots=True, eq=False)
+class Access:
+    """An element of a buffer that a store writes or reads."""
+
+    buffer: Buffer
+    indices: Sequence[Form]
+
+
+@dataclass(slots=True, eq=False)
+class Store:
+    """A store that computes something.
+
+    Attributes:
+        nest: the loops around it.
+        target: what it writes.
+        loads: what it reads, in order, as often as it stands there.
+        counts: the operations of its value, without those of the indices of loads.
+    """
+
+    nest: Nest
+    target: Access
+    loads: Sequence[Access]
+    counts: Sequence[int]
+
+    def accesses(self) -> Iterator[Access]:
+        """The store, then the loads."""
+        yield self.target
+        yield from self.loads
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """What a function has to say."""
+
+    stores: list[Store] = field(default_factory=list)
+    allocations: dict[Buffer, Allocation] = field(default_factory=dict)
+    tags: dict[Var, str] = field(default_factory=dict)  # of the variables of threads
+    ranges: dict[Expr, tuple[int, int]] = field(default_factory=dict)  # of loop variables
+    grids: list[Scope] = field(default_factory=list)  # loops that are bound to blocks of threads

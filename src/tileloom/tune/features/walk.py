@@ -1,0 +1,292 @@
+"""One walk over a function, which gathers what the features are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from typing import Any
+
+from ...expr import REDUCE, SPATIAL, Expr, IntImm, Select, Var, free_vars, has_load
+from ...expr.bounds import const_int_bound
+from ...expr.linear import atom
+from ...tir import (
+    SERIAL,
+    THREAD_BINDING,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    MatchBufferRegion,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    stmt_children,
+    stmt_exprs,
+)
+from ...lower.analysis.known_ranges import analyzer_of
+from .counts import is_constant, summary, without_free_selects
+from .forms import Forms
+from .program import Access, Allocation, Form, Loop, Nest, Program, Region, Scope, Store
+from .threads import launched, tag_of, unroll_step
+
+
+def walk(func: PrimFunc) -> Program:
+    """What a function has to say."""
+    walker = _Walk(func)
+    walker.visit(func.body)
+    return walker.program
+
+
+class _Walk:
+    def __init__(self, func: PrimFunc) -> None:
+        self.program = Program()
+        self.forms = Forms(lambda: analyzer_of(func.body))
+        self.nest: Nest = ()
+        self.scope = Scope(None, (), frozenset())
+        self.threads: dict[str, Loop] | None = None  # of the kernel that we are in
+        self.loop_scopes: dict[Var, Scope] = {}
+        self.views: dict[Buffer, tuple[Buffer, list[Form]]] = {}
+        self.blocks: list[Block] = []
+        self.pointers: dict[Var, Allocation] = {}
+
+    def visit(self, stmt: Stmt) -> None:
+        method = _METHODS.get(type(stmt))
+        if method is not None:
+            method(self, stmt)
+            return
+        for expr in stmt_exprs(stmt):
+            self._read(expr)
+        for child in stmt_children(stmt):
+            self.visit(child)
+
+    # ------------------------------------------------------------------------ loops
+
+    def visit_seq(self, stmt: SeqStmt) -> None:
+        for part in stmt.seq:
+            self.visit(part)
+
+    def visit_for(self, stmt: For) -> None:
+        low, extent = self._number(stmt.min), self._number(stmt.extent)
+        if extent is not None and extent <= 0:
+            return
+        if stmt.thread_binding is not None:
+            self._thread(stmt)
+            return
+        unit = extent == 1 and low is not None
+        if unit:
+            self.forms.bind_number(stmt.loop_var, low or 0)
+            if low == 0 and stmt.kind == SERIAL and not stmt.annotations:
+                self.visit(stmt.body)
+                return
+        least, most = (low, extent or 1) if low is not None and extent else self._ends(stmt)
+        unroll = unroll_step(stmt.annotations)
+        loop = Loop(stmt.loop_var, least, extent, most, stmt.kind, unroll_step=unroll)
+        self.program.ranges[stmt.loop_var] = least, least + most - 1
+        with self._inside(stmt.loop_var, (*self.nest, loop)):
+            self.visit(stmt.body)
+
+    def _number(self, expr: Expr) -> int | None:
+        if isinstance(expr, IntImm):
+            return expr.value
+        form = self.forms.of(expr)
+        return None if form.terms else form.const
+
+    def _ends(self, stmt: For) -> tuple[int, int]:
+        """The first value of a loop variable and the greatest number of its iterations."""
+        low = self.forms.in_loops(stmt.min)
+        extent = self.forms.in_loops(stmt.extent)
+        ranges: Any = self.program.ranges
+        first, last = const_int_bound(low, ranges), const_int_bound(low + extent, ranges)
+        return first[0], max(1, last[1] - first[0])
+
+    def _thread(self, stmt: For) -> None:
+        if self.threads is None:
+            self.threads = launched(stmt)
+            for loop in self.threads.values():
+                self.program.tags[loop.var] = loop.tag
+                self.program.ranges[loop.var] = loop.first, loop.first + loop.most - 1
+            outer, self.nest = self.nest, (*self.nest, *self.threads.values())
+            self._thread_body(stmt, self.threads[tag_of(stmt)], self.nest)
+            self.nest, self.threads = outer, None
+            return
+        nest = self.nest
+        if stmt.annotations:  # they move to a loop of their own
+            unroll = unroll_step(stmt.annotations)
+            nest = (*nest, Loop(Var("var"), 0, 1, 1, SERIAL, unroll_step=unroll))
+        self._thread_body(stmt, self.threads[tag_of(stmt)], nest)
+
+    def _thread_body(self, stmt: For, loop: Loop, nest: Nest) -> None:
+        if loop.extent == 1:
+            self.forms.bind_number(stmt.loop_var, loop.first)
+        elif stmt.loop_var is not loop.var:
+            self.forms.bind(stmt.loop_var, atom(loop.var))
+        with self._inside(loop.var, nest) as scope:
+            self.loop_scopes[stmt.loop_var] = scope
+            if loop.tag.startswith("blockIdx"):
+                self.program.grids.append(scope)
+            self.visit(stmt.body)
+
+    @contextmanager
+    def _inside(self, var: Var | None, nest: Nest) -> Iterator[Scope]:
+        outer, outer_nest = self.scope, self.nest
+        names = outer.variables if var is None else outer.variables | {var}
+        scope = self.scope = Scope(outer, nest, names, outer.depth + 1)
+        self.nest = nest
+        if var is not None:
+            self.loop_scopes[var] = scope
+        yield scope
+        self.scope, self.nest = outer, outer_nest
+
+    # ------------------------------------------------------------------------ blocks
+
+    def visit_realize(self, stmt: BlockRealize) -> None:
+        block = stmt.block
+        for value in stmt.iter_values:
+            self._read(value)
+        self._read(stmt.predicate)
+        for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True):
+            form = self.forms.of(value)
+            self.forms.bind(axis.var, form)
+        with self._inside(None, self.nest):
+            self._dominate(stmt)
+            for buffer in block.alloc_buffers:
+                found = Allocation(buffer, self.scope)
+                self.program.allocations[buffer] = self.pointers[buffer.data] = found
+            for match in block.match_buffers:
+                self._match(match)
+            self.blocks.append(block)
+            if block.init is not None:
+                self.visit(block.init)
+            self.visit(block.body)
+            self.blocks.pop()
+
+    def _dominate(self, stmt: BlockRealize) -> None:
+        """What a reduction writes is allocated outside of its loops, and so is what an axis of
+        unknown kind indexes."""
+        for axis, value in zip(stmt.block.iter_vars, stmt.iter_values, strict=True):
+            if axis.iter_type == SPATIAL:
+                continue
+            around = self._around(value)
+            if around is None:
+                continue
+            reduces = axis.iter_type == REDUCE
+            regions = stmt.block.writes if reduces else (*stmt.block.reads, *stmt.block.writes)
+            for region in regions:
+                found = self.program.allocations.get(region.buffer)
+                if found is not None and (reduces or _uses(region, axis.var)):
+                    found.move_to(around)
+
+    def _around(self, value: Expr) -> Scope | None:
+        """The scope around all loops that a value depends on."""
+        scopes = [self.loop_scopes[v] for v in free_vars(value) if v in self.loop_scopes]
+        return min(scopes, key=lambda scope: scope.depth).parent if scopes else None
+
+    def _match(self, match: MatchBufferRegion) -> None:
+        lows = [self.forms.of(part.min) for part in match.source.region]
+        source, first = self._place(match.source.buffer, lows)
+        self.views[match.buffer] = source, first
+        found = self.program.allocations.get(source)
+        if found is not None:
+            skipped = len(first) - len(lows)
+            sizes = [0] * skipped + [self._most(p.extent) - 1 for p in match.source.region]
+            pairs = zip(first, sizes, strict=True)
+            found.access(self.scope, tuple((low, low.shifted(size)) for low, size in pairs))
+
+    def _most(self, extent: Expr) -> int:
+        return const_int_bound(self.forms.in_loops(extent), self.program.ranges)[1]  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------------------ accesses
+
+    def visit_store(self, stmt: BufferStore) -> None:
+        for index in stmt.indices:
+            self._read(index)
+        target = self._access(stmt.buffer, stmt.indices)
+        value = without_free_selects(stmt.value)
+        found = summary(value)
+        if not found.is_fixed:
+            value = self.forms.simplified(value)
+            found = summary(value)
+        loads = [self._access(load.buffer, load.indices) for load in found.loads]
+        if not is_constant(value):
+            self.program.stores.append(Store(self.nest, target, loads, found.counts))
+
+    def visit_if(self, stmt: IfThenElse) -> None:
+        self._read(stmt.condition)
+        condition = self.forms.simplified(stmt.condition)
+        if not (isinstance(condition, IntImm) and not condition.value):
+            self.visit(stmt.then_case)
+        if stmt.else_case is not None and not (isinstance(condition, IntImm) and condition.value):
+            self.visit(stmt.else_case)
+
+    def visit_let(self, stmt: LetStmt) -> None:
+        self._read(stmt.value)
+        if stmt.value.dtype.code == "int" and not has_load(stmt.value):
+            self.forms.bind(stmt.var, self.forms.of(stmt.value))
+        self.visit(stmt.body)
+
+    def visit_attr(self, stmt: AttrStmt) -> None:
+        self._read(stmt.value)
+        self.visit(stmt.body)
+
+    def _read(self, expr: Expr) -> None:
+        """Note what an expression that is not the value of a store reads."""
+        if has_load(expr):
+            for load in summary(expr).loads:
+                self._access(load.buffer, load.indices)
+        if self.pointers and expr.children:
+            for var in free_vars(expr):
+                found = self.pointers.get(var)
+                if found is not None:
+                    found.access(self.scope, self._declared(found.buffer))
+
+    def _declared(self, buffer: Buffer) -> Region | None:
+        """The region of a buffer that the block around declares to access."""
+        for block in reversed(self.blocks):
+            for region in (*block.reads, *block.writes):
+                if region.buffer is buffer:
+                    return tuple(self._ends_of(region))
+        return None
+
+    def _ends_of(self, region: BufferRegion) -> Iterator[tuple[Form, Form]]:
+        for part in region.region:
+            low = self.forms.of(part.min)
+            yield low, low.shifted(self._most(part.extent) - 1)
+
+    def _access(self, buffer: Buffer, indices: Sequence[Expr]) -> Access:
+        source, forms = self._place(buffer, self.forms.all(indices))
+        found = self.program.allocations.get(source)
+        if found is not None:
+            found.access(self.scope, tuple((form, form) for form in forms))
+        return Access(source, forms)
+
+    def _place(self, buffer: Buffer, forms: list[Form]) -> tuple[Buffer, list[Form]]:
+        """The buffer under a view, and the indices into it."""
+        view = self.views.get(buffer)
+        if view is None:
+            return buffer, forms
+        source, first = view
+        skipped = len(first) - len(forms)
+        rest = [low.plus(form) for low, form in zip(first[skipped:], forms, strict=True)]
+        return source, [*first[:skipped], *rest]
+
+
+def _uses(region: BufferRegion, var: Var) -> bool:
+    return any(var in free_vars(part.min) or var in free_vars(part.extent) for part in region.region)
+
+
+_METHODS: dict[type[Stmt], Callable[[Any, Any], None]] = {
+    SeqStmt: _Walk.visit_seq,
+    For: _Walk.visit_for,
+    BlockRealize: _Walk.visit_realize,
+    BufferStore: _Walk.visit_store,
+    IfThenElse: _Walk.visit_if,
+    LetStmt: _Walk.visit_let,
+    AttrStmt: _Walk.visit_attr,
+}
