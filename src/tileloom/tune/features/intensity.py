@@ -21,7 +21,7 @@ def intensity_curve(work: Work, samples: int) -> list[float]:
         return [0.0] * samples
     extents = [loop.extent or 1 for loop in reversed(work.nest)]
     done = [operations * product for product in accumulate(extents, mul)]
-    memory = work.bytes[::-1]
+    memory = work.bytes[: len(work.nest)][::-1]
     curve: list[float] = []
     part = 0
     for sample in range(samples):
