@@ -32,12 +32,17 @@ class Memory:
         shape: what is kept of it, in elements.
         nest: the loops around its allocation; None for what nobody allocates.
         starts: the index of the first element that is kept, for each axis.
+        name: by which buffers are sorted.
     """
 
     buffer: Buffer
     shape: tuple[int, ...]
     nest: Nest | None = None
     starts: tuple[_Start, ...] = ()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.buffer.name
 
     def indices(self, access: Access) -> list[Form]:
         """The indices into what is kept."""
@@ -81,9 +86,7 @@ def allocated(program: Program) -> dict[Buffer, Memory]:
 def _compacted(found: Allocation, scope: Scope, program: Program) -> Memory:
     buffer = found.buffer
     tags = program.tags
-    kept = {
-        var for var in scope.variables if not (var in tags and shares(buffer.scope, tags[var]))
-    }
+    kept = {var for var in scope.variables if not (var in tags and shares(buffer.scope, tags[var]))}
     shape, starts = [], []
     for axis, extent in enumerate(shape_of(buffer)):
         size, start = _axis(axis, extent, found.regions, kept, program.ranges)

@@ -88,7 +88,7 @@ def summary(expr: Expr) -> Summary:
     known = expr.memo.get("tune.summary")
     if known is None:
         known = expr.memo["tune.summary"] = _summary(expr)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _summary(expr: Expr) -> Summary:
@@ -147,7 +147,7 @@ def without_free_selects(expr: Expr) -> Expr:
     known = expr.memo.get("tune.selects")
     if known is None:
         known = expr.memo["tune.selects"] = rewrite(expr, _free_select)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _free_select(expr: Expr) -> Expr | None:

@@ -6,14 +6,12 @@ to Ansor (Zheng et al., OSDI 2020), appendix B.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...expr import REDUCE, free_vars_of
-from ...lower.gpu import lower_cross_thread_reduction
 from ...target import Target
-from ...tir import Block, BlockRealize, Buffer, For, IRModule, PrimFunc, pre_order
+from ...tir import Block, Buffer, IRModule, PrimFunc, pre_order
 from .allocations import Memory, allocated, memory_of
 from .counts import plus
 from .index import arithmetic
@@ -22,6 +20,7 @@ from .program import Program, Store
 from .regions import READ, READ_WRITE, WRITE, BufferUse, Numbers, Work, find_regions
 from .reuse import reuses_of
 from .rows import Options, matrix
+from .thread_reductions import without_thread_reductions
 from .walk import walk
 
 
@@ -53,6 +52,7 @@ def per_store_features(
 
     >>> from tileloom.script import parse
     >>> from tileloom.target import target
+    >>> from tileloom.tune.features import FEATURE_NAMES
     >>> func = parse('''
     ... @T.prim_func
     ... def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -81,10 +81,11 @@ def per_store_features(
 
 
 def _features(func: PrimFunc, options: Options) -> Numbers:
-    program = walk(_without_thread_reductions(func))
+    func, names = without_thread_reductions(func)
+    program = walk(func)
     if not program.stores:
         return np.zeros((0, 0))
-    works = _works(program, func)
+    works = _works(program, func, names)
     find_regions(works)
     found = zip(works, reuses_of(works), strict=True)
     # The last store into a buffer speaks for it.
@@ -93,20 +94,10 @@ def _features(func: PrimFunc, options: Options) -> Numbers:
     return matrix([work for work, _ in rows], [reuses for _, reuses in rows], options)
 
 
-def _without_thread_reductions(func: PrimFunc) -> PrimFunc:
-    """The function with reductions over threads as what they become."""
-    threads = set()
-    for stmt in pre_order(func.body):
-        if isinstance(stmt, For) and stmt.thread_binding is not None:
-            threads.add(stmt.loop_var)
-        elif isinstance(stmt, BlockRealize) and stmt.block.init is not None and threads:
-            if not threads.isdisjoint(stmt.loops_of(REDUCE)):
-                return lower_cross_thread_reduction(func)
-    return func
-
-
-def _works(program: Program, func: PrimFunc) -> list[Work]:
+def _works(program: Program, func: PrimFunc, names: Mapping[Buffer, str]) -> list[Work]:
     places = allocated(program)
+    for buffer, name in names.items():
+        places[buffer].name = name
     for buffer in func.buffer_map.values():
         places[buffer] = memory_of(buffer, ())
     return [_work(store, places) for store in program.stores]

@@ -15,7 +15,7 @@ class Forms:
     """Sums for expressions, in which the variables of blocks are what they are bound to.
 
     Args:
-        analyzer: makes what knows the ranges of all loops; asked when something is to be simplified.
+        analyzer: makes what knows the ranges of all loops, for what is to be simplified.
     """
 
     def __init__(self, analyzer: Callable[[], Analyzer]) -> None:

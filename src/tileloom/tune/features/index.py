@@ -55,8 +55,10 @@ class TermBounds:
 
     def of(self, ranges: Mapping[Var, tuple[int, int]]) -> ConstIntBound:
         """The bounds while the variables have these."""
-        variables = {var: ConstIntBound(*ends) for var, ends in ranges.items()}
-        return BoundAnalyzer({**self._facts, **variables}).of(self._term)
+        facts = self._facts.copy()
+        for var, ends in ranges.items():
+            facts[var] = ConstIntBound(*ends)
+        return BoundAnalyzer(facts).of(self._term)
 
 
 def _step(expr: Expr) -> int:

@@ -32,9 +32,7 @@ def intensity_curve(work: Work, samples: int) -> list[float]:
     return curve
 
 
-def _intensity(
-    done: Sequence[float], memory: Sequence[float], part: int, wanted: float
-) -> float:
+def _intensity(done: Sequence[float], memory: Sequence[float], part: int, wanted: float) -> float:
     if part == 0:
         return done[0] / memory[0]
     before, here = done[part - 1] / memory[part - 1], done[part] / memory[part]

@@ -19,13 +19,13 @@ class Reuse(NamedTuple):
         kind: by a loop that does not move the access, by another store in the same loop, or not.
         iterations: of inner loops until then.
         bytes: that are accessed until then.
-        count: how often.
+        times: how often.
     """
 
     kind: int = NONE
     iterations: float = 0.0
     bytes: float = 0.0
-    count: float = 0.0
+    times: float = 0.0
 
 
 _NO_REUSE = Reuse()

@@ -105,7 +105,7 @@ class _Slot:
 
     def __init__(self, use: BufferUse, reuse: Reuse, work: Work, cache_line: int) -> None:
         self.use, self.reuse = use, reuse
-        self.name = use.memory.buffer.name
+        self.name = use.memory.name
         total = work.iterations
         self.bytes = float(use.bytes * total)
         self.unique_bytes = self.lines = self.unique_lines = 1.0

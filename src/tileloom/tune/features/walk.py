@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from typing import Any
 
-from ...expr import REDUCE, SPATIAL, Expr, IntImm, Select, Var, free_vars, has_load
+from ...expr import REDUCE, SPATIAL, Expr, IntImm, Var, free_vars, has_load
 from ...expr.bounds import const_int_bound
 from ...expr.linear import atom
+from ...lower.analysis.known_ranges import analyzer_of
 from ...tir import (
     SERIAL,
-    THREAD_BINDING,
     AttrStmt,
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferRegion,
     BufferStore,
     For,
@@ -30,7 +28,6 @@ from ...tir import (
     stmt_children,
     stmt_exprs,
 )
-from ...lower.analysis.known_ranges import analyzer_of
 from .counts import is_constant, summary, without_free_selects
 from .forms import Forms
 from .program import Access, Allocation, Form, Loop, Nest, Program, Region, Scope, Store
@@ -278,7 +275,9 @@ class _Walk:
 
 
 def _uses(region: BufferRegion, var: Var) -> bool:
-    return any(var in free_vars(part.min) or var in free_vars(part.extent) for part in region.region)
+    return any(
+        var in free_vars(part.min) or var in free_vars(part.extent) for part in region.region
+    )
 
 
 _METHODS: dict[type[Stmt], Callable[[Any, Any], None]] = {
