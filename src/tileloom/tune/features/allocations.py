@@ -15,7 +15,15 @@ from ...lower.analysis.linear import number
 from ...lower.analysis.regions import Table, interval_of
 from ...tir import Buffer
 from .forms import difference
-from .program import Access, Allocation, Form, Nest, Program, Region, Scope
+from .program import (
+    AllocationScope,
+    BlockAllocation,
+    ElementAccess,
+    Form,
+    GatheredProgram,
+    Nest,
+    Region,
+)
 from .threads import shares
 
 _UNKNOWN = (1 << 63) - 1  # the bound of an extent of which nothing is known
@@ -24,7 +32,7 @@ _Span = tuple[Mapping[Expr, int], int, int]  # a sum of terms, and two numbers t
 
 
 @dataclass(slots=True, eq=False)
-class Memory:
+class PlacedBuffer:
     """A buffer as it is in memory.
 
     Attributes:
@@ -44,7 +52,7 @@ class Memory:
     def __post_init__(self) -> None:
         self.name = self.name or self.buffer.name
 
-    def indices(self, access: Access) -> list[Form]:
+    def indices(self, access: ElementAccess) -> list[Form]:
         """The indices into what is kept."""
         if not self.starts:
             return list(access.indices)
@@ -52,9 +60,9 @@ class Memory:
         return [difference(form, terms, offset) for form, (terms, offset) in pairs]
 
 
-def memory_of(buffer: Buffer, nest: Nest | None = None) -> Memory:
+def memory_of(buffer: Buffer, nest: Nest | None = None) -> PlacedBuffer:
     """A buffer that no block allocates."""
-    return Memory(buffer, shape_of(buffer), nest)
+    return PlacedBuffer(buffer, shape_of(buffer), nest)
 
 
 def shape_of(buffer: Buffer) -> tuple[int, ...]:
@@ -69,9 +77,9 @@ def _extent(extent: Expr) -> int:
     return most if 0 <= most < _UNKNOWN else 1
 
 
-def allocated(program: Program) -> dict[Buffer, Memory]:
+def allocated(program: GatheredProgram) -> dict[Buffer, PlacedBuffer]:
     """The buffers that blocks allocate, where they are needed and no larger."""
-    result: dict[Buffer, Memory] = {}
+    result: dict[Buffer, PlacedBuffer] = {}
     for buffer, found in program.allocations.items():
         scope = found.scope
         if scope is None:
@@ -83,7 +91,9 @@ def allocated(program: Program) -> dict[Buffer, Memory]:
     return result
 
 
-def _compacted(found: Allocation, scope: Scope, program: Program) -> Memory:
+def _compacted(
+    found: BlockAllocation, scope: AllocationScope, program: GatheredProgram
+) -> PlacedBuffer:
     buffer = found.buffer
     tags = program.tags
     kept = {var for var in scope.variables if not (var in tags and shares(buffer.scope, tags[var]))}
@@ -92,7 +102,7 @@ def _compacted(found: Allocation, scope: Scope, program: Program) -> Memory:
         size, start = _axis(axis, extent, found.regions, kept, program.ranges)
         shape.append(size)
         starts.append(start)
-    return Memory(buffer, tuple(shape), scope.nest, tuple(starts))
+    return PlacedBuffer(buffer, tuple(shape), scope.nest, tuple(starts))
 
 
 def _axis(

@@ -12,14 +12,14 @@ import numpy as np
 
 from ...target import Target
 from ...tir import Block, Buffer, IRModule, PrimFunc, pre_order
-from .allocations import Memory, allocated, memory_of
+from .allocations import PlacedBuffer, allocated, memory_of
 from .counts import plus
 from .index import arithmetic
 from .names import WORKLOADS, feature_names
-from .program import Program, Store
+from .program import GatheredProgram, Store
 from .regions import READ, READ_WRITE, WRITE, BufferUse, Numbers, Work, find_regions
 from .reuse import reuses_of
-from .rows import Options, matrix
+from .rows import FeatureOptions, matrix
 from .thread_reductions import without_thread_reductions
 from .walk import walk
 
@@ -65,11 +65,11 @@ def per_store_features(
     >>> rows.shape, float(rows[0, FEATURE_NAMES.index("parallel_len")])
     ((1, 164), 3.169925001442312)
     """
-    options = Options(
+    options = FeatureOptions(
         buffers_per_store,
         arith_intensity_curve_num_samples,
         cache_line_bytes,
-        target.kind == "cuda",
+        target.sm > 0,
     )
     width = len(feature_names(buffers_per_store, arith_intensity_curve_num_samples))
     parts = [_features(func, options) for func in mod.functions.values()]
@@ -80,7 +80,7 @@ def per_store_features(
     return np.hstack([result, np.tile(kinds, (len(result), 1))])
 
 
-def _features(func: PrimFunc, options: Options) -> Numbers:
+def _features(func: PrimFunc, options: FeatureOptions) -> Numbers:
     func, names = without_thread_reductions(func)
     program = walk(func)
     if not program.stores:
@@ -94,7 +94,7 @@ def _features(func: PrimFunc, options: Options) -> Numbers:
     return matrix([work for work, _ in rows], [reuses for _, reuses in rows], options)
 
 
-def _works(program: Program, func: PrimFunc, names: Mapping[Buffer, str]) -> list[Work]:
+def _works(program: GatheredProgram, func: PrimFunc, names: Mapping[Buffer, str]) -> list[Work]:
     places = allocated(program)
     for buffer, name in names.items():
         places[buffer].name = name
@@ -103,7 +103,7 @@ def _works(program: Program, func: PrimFunc, names: Mapping[Buffer, str]) -> lis
     return [_work(store, places) for store in program.stores]
 
 
-def _work(store: Store, places: dict[Buffer, Memory]) -> Work:
+def _work(store: Store, places: dict[Buffer, PlacedBuffer]) -> Work:
     uses: dict[Buffer, BufferUse] = {}
     counts = tuple(store.counts)
     for access in store.accesses():

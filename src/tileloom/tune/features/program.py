@@ -40,7 +40,7 @@ Nest = tuple[Loop, ...]  # outermost first
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
+class AllocationScope:
     """A loop or a block of the program as it is written, where memory may be allocated.
 
     Attributes:
@@ -49,12 +49,12 @@ class Scope:
         variables: the loop variables that are in force here.
     """
 
-    parent: Scope | None
+    parent: AllocationScope | None
     nest: Nest
     variables: frozenset[Var]
     depth: int = 0
 
-    def common(self, other: Scope) -> Scope:
+    def common(self, other: AllocationScope) -> AllocationScope:
         """The innermost scope that holds both."""
         here, there = self, other
         while here is not there:
@@ -66,26 +66,26 @@ class Scope:
 
 
 @dataclass(slots=True, eq=False)
-class Allocation:
+class BlockAllocation:
     """A buffer that a block allocates, and what is accessed of it."""
 
     buffer: Buffer
-    owner: Scope
-    scope: Scope | None = None  # the innermost around all accesses so far
+    owner: AllocationScope
+    scope: AllocationScope | None = None  # the innermost around all accesses so far
     regions: list[Region | None] = field(default_factory=list)  # None: all of it
 
-    def access(self, scope: Scope, region: Region | None) -> None:
+    def access(self, scope: AllocationScope, region: Region | None) -> None:
         """Note an access."""
         self.move_to(scope)
         self.regions.append(region)
 
-    def move_to(self, scope: Scope) -> None:
+    def move_to(self, scope: AllocationScope) -> None:
         """Keep the allocation around a scope."""
         self.scope = scope if self.scope is None else self.scope.common(scope)
 
 
 @dataclass(slots=True, eq=False)
-class Access:
+class ElementAccess:
     """An element of a buffer that a store writes or reads."""
 
     buffer: Buffer
@@ -104,22 +104,24 @@ class Store:
     """
 
     nest: Nest
-    target: Access
-    loads: Sequence[Access]
+    target: ElementAccess
+    loads: Sequence[ElementAccess]
     counts: Sequence[int]
 
-    def accesses(self) -> Iterator[Access]:
+    def accesses(self) -> Iterator[ElementAccess]:
         """The store, then the loads."""
         yield self.target
         yield from self.loads
 
 
 @dataclass(slots=True, eq=False)
-class Program:
+class GatheredProgram:
     """What a function has to say."""
 
     stores: list[Store] = field(default_factory=list)
-    allocations: dict[Buffer, Allocation] = field(default_factory=dict)
+    allocations: dict[Buffer, BlockAllocation] = field(default_factory=dict)
     tags: dict[Var, str] = field(default_factory=dict)  # of the variables of threads
     ranges: dict[Expr, tuple[int, int]] = field(default_factory=dict)  # of loop variables
-    grids: list[Scope] = field(default_factory=list)  # loops that are bound to blocks of threads
+    grids: list[AllocationScope] = field(
+        default_factory=list
+    )  # loops that are bound to blocks of threads

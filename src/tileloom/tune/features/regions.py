@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...expr import Expr, Var, free_vars
-from .allocations import Memory
+from .allocations import PlacedBuffer
 from .index import TermBounds, coefficients
 from .program import Form, Loop, Nest
 
@@ -30,7 +30,7 @@ class BufferUse:
         box: how many of each axis are accessed while all loops run.
     """
 
-    memory: Memory
+    memory: PlacedBuffer
     indices: list[list[Form]]
     kind: int
     steps: dict[int, int] = field(default_factory=dict)

@@ -20,7 +20,7 @@ _TAGS = tuple(f"{head}Idx.{axis}" for head in ("block", "thread") for axis in "x
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class FeatureOptions:
     """What is asked for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Options:
 def matrix(
     works: Sequence[Work],
     reuses: Sequence[Sequence[Reuse]],
-    options: Options,
+    options: FeatureOptions,
 ) -> Numbers:
     """The features of stores."""
     rows = [_row(work, found, options) for work, found in zip(works, reuses, strict=True)]
@@ -49,14 +49,14 @@ def matrix(
     return result
 
 
-def _scaled_columns(options: Options) -> Numbers:
+def _scaled_columns(options: FeatureOptions) -> Numbers:
     """Which columns are on a logarithmic scale."""
     names = feature_names(options.buffers_per_store, options.samples)
     plain = ("_type.", "is_gpu", "arith_intensity_curve")
     return np.array([not any(part in name for part in plain) for name in names])
 
 
-def _row(work: Work, reuses: Sequence[Reuse], options: Options) -> list[float]:
+def _row(work: Work, reuses: Sequence[Reuse], options: FeatureOptions) -> list[float]:
     total = work.iterations
     row: list[float] = [count * total for count in work.counts]
     for kind in _KINDS:
@@ -89,7 +89,7 @@ def _threads(nest: Nest) -> list[float]:
     return [lengths.get(tag, 1) for tag in (*_TAGS, "vthread")]
 
 
-def _slots(work: Work, reuses: Sequence[Reuse], options: Options) -> list[float]:
+def _slots(work: Work, reuses: Sequence[Reuse], options: FeatureOptions) -> list[float]:
     slots = [
         _Slot(use, reuse, work, options.cache_line_bytes)
         for use, reuse in zip(work.uses, reuses, strict=True)

@@ -30,11 +30,21 @@ from ...tir import (
 )
 from .counts import is_constant, summary, without_free_selects
 from .forms import Forms
-from .program import Access, Allocation, Form, Loop, Nest, Program, Region, Scope, Store
+from .program import (
+    AllocationScope,
+    BlockAllocation,
+    ElementAccess,
+    Form,
+    GatheredProgram,
+    Loop,
+    Nest,
+    Region,
+    Store,
+)
 from .threads import launched, tag_of, unroll_step
 
 
-def walk(func: PrimFunc) -> Program:
+def walk(func: PrimFunc) -> GatheredProgram:
     """What a function has to say."""
     walker = _Walk(func)
     walker.visit(func.body)
@@ -43,15 +53,15 @@ def walk(func: PrimFunc) -> Program:
 
 class _Walk:
     def __init__(self, func: PrimFunc) -> None:
-        self.program = Program()
+        self.program = GatheredProgram()
         self.forms = Forms(lambda: analyzer_of(func.body))
         self.nest: Nest = ()
-        self.scope = Scope(None, (), frozenset())
+        self.scope = AllocationScope(None, (), frozenset())
         self.threads: dict[str, Loop] | None = None  # of the kernel that we are in
-        self.loop_scopes: dict[Var, Scope] = {}
+        self.loop_scopes: dict[Var, AllocationScope] = {}
         self.views: dict[Buffer, tuple[Buffer, list[Form]]] = {}
         self.blocks: list[Block] = []
-        self.pointers: dict[Var, Allocation] = {}
+        self.pointers: dict[Var, BlockAllocation] = {}
 
     def visit(self, stmt: Stmt) -> None:
         method = _METHODS.get(type(stmt))
@@ -131,10 +141,10 @@ class _Walk:
             self.visit(stmt.body)
 
     @contextmanager
-    def _inside(self, var: Var | None, nest: Nest) -> Iterator[Scope]:
+    def _inside(self, var: Var | None, nest: Nest) -> Iterator[AllocationScope]:
         outer, outer_nest = self.scope, self.nest
         names = outer.variables if var is None else outer.variables | {var}
-        scope = self.scope = Scope(outer, nest, names, outer.depth + 1)
+        scope = self.scope = AllocationScope(outer, nest, names, outer.depth + 1)
         self.nest = nest
         if var is not None:
             self.loop_scopes[var] = scope
@@ -154,7 +164,7 @@ class _Walk:
         with self._inside(None, self.nest):
             self._dominate(stmt)
             for buffer in block.alloc_buffers:
-                found = Allocation(buffer, self.scope)
+                found = BlockAllocation(buffer, self.scope)
                 self.program.allocations[buffer] = self.pointers[buffer.data] = found
             for match in block.match_buffers:
                 self._match(match)
@@ -180,7 +190,7 @@ class _Walk:
                 if found is not None and (reduces or _uses(region, axis.var)):
                     found.move_to(around)
 
-    def _around(self, value: Expr) -> Scope | None:
+    def _around(self, value: Expr) -> AllocationScope | None:
         """The scope around all loops that a value depends on."""
         scopes = [self.loop_scopes[v] for v in free_vars(value) if v in self.loop_scopes]
         return min(scopes, key=lambda scope: scope.depth).parent if scopes else None
@@ -256,12 +266,12 @@ class _Walk:
             low = self.forms.of(part.min)
             yield low, low.shifted(self._most(part.extent) - 1)
 
-    def _access(self, buffer: Buffer, indices: Sequence[Expr]) -> Access:
+    def _access(self, buffer: Buffer, indices: Sequence[Expr]) -> ElementAccess:
         source, forms = self._place(buffer, self.forms.all(indices))
         found = self.program.allocations.get(source)
         if found is not None:
             found.access(self.scope, tuple((form, form) for form in forms))
-        return Access(source, forms)
+        return ElementAccess(source, forms)
 
     def _place(self, buffer: Buffer, forms: list[Form]) -> tuple[Buffer, list[Form]]:
         """The buffer under a view, and the indices into it."""
