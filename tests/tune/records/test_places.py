@@ -16,6 +16,7 @@ import pytest
 from tileloom import UserError
 from tileloom.tune.records import open_records
 from tileloom.tune.records.lines import locked
+from tileloom.tune.records.sqlite import use_wal
 from tune.records.places import TRACE, Server, record
 
 
@@ -71,6 +72,22 @@ def test_nothing_is_left_open(tmp_path: Path) -> None:
         with open_records(tmp_path / "a.db") as store:
             store.add(record())
     assert {path.name for path in tmp_path.iterdir()} == {"a.db"}  # the log is folded in
+
+
+def test_the_switch_to_a_log_is_tried_again() -> None:
+    """Where two processes make a file at the same time SQLite does not wait, but refuses one."""
+
+    class Busy:
+        refusals = 2
+
+        def execute(self, _sql: str) -> None:
+            self.refusals -= 1
+            if self.refusals >= 0:
+                raise sqlite3.OperationalError("database is locked")
+
+    busy: Any = Busy()
+    use_wal(busy)
+    assert busy.refusals == -1
 
 
 def test_postgresql_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

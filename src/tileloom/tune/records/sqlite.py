@@ -39,7 +39,7 @@ class SqliteStore(SqlStore):
                 self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
-                _use_wal(connection)
+                use_wal(connection)
                 connection.execute("PRAGMA synchronous = FULL")
                 tables = [(sql.format(serial="INTEGER"), ()) for sql in TABLES]
                 if not _has_tables(connection):
@@ -76,7 +76,7 @@ class SqliteStore(SqlStore):
             raise UserError(f"cannot keep records in {self._path}: {error}") from error
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def use_wal(connection: sqlite3.Connection) -> None:
     """Switch to WAL, for which SQLite does not wait as it does for all else."""
     give_up = time.monotonic() + _BUSY_SECONDS
     while True:
