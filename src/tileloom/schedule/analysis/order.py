@@ -6,7 +6,7 @@ Of all instances for one result these must come first, so not every order of loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import combinations
 
 from ...expr import (
@@ -19,6 +19,7 @@ from ...expr import (
     Analyzer,
     And,
     Expr,
+    FloorMod,
     IntImm,
     IntSet,
     Mul,
@@ -52,7 +53,7 @@ def repetition_fault(
     for loop in long:
         if loop.loop_var not in used:
             return f"{name_of(loop)} only repeats {name_of(realize.block)}"
-    if not long or _is_injective(values, inside):
+    if not long or _is_injective(values, inside) or _is_injective_in_a_turn(values, long):
         return None
     outer = [loop for loop in outside if loop.loop_var in used]
     if _is_injective(values, [*outer, *inside], realize.predicate):
@@ -99,6 +100,40 @@ def _is_injective_as_a_number(realize: BlockRealize, loops: Sequence[For]) -> bo
         return False
     value = analyzer.simplify(number)
     return rows_apart([IntSet(value, value)], loops)
+
+
+def _is_injective_in_a_turn(values: Sequence[Expr], loops: Sequence[For]) -> bool:
+    """Whether a value is the rest of a division that tells iterations apart, whatever is outside.
+
+    `(n + i) % 32` does, wherever it begins, for not more than 32 iterations of `i`.
+    """
+    variables = {loop.loop_var for loop in loops}
+    for value in values:
+        match _moving_terms(value, variables):
+            case [FloorMod(a=total, b=IntImm(value=turn))]:
+                first, *rest = _moving_terms(total, variables)
+                if _fit_in(sum(rest, first), loops, turn):
+                    return True
+    return False
+
+
+def _fit_in(total: Expr, loops: Sequence[For], turn: int) -> bool:
+    """Whether a sum of loops is different in all iterations, and stays below a number."""
+    form = linear_form(total)
+    extents = {loop.loop_var: loop.extent for loop in loops}
+    if form is None or not rows_apart([IntSet(total, total)], loops):
+        return False
+    sizes = [(scale, extents.get(var)) for var, scale in form[0]]
+    return sum(k * (e.value - 1) for k, e in sizes if isinstance(e, IntImm)) < turn
+
+
+def _moving_terms(value: Expr, variables: Set[Var]) -> list[Expr]:
+    """The terms of a sum that use some of the variables."""
+    if free_vars(value).isdisjoint(variables):
+        return []
+    if isinstance(value, Add):
+        return [*_moving_terms(value.a, variables), *_moving_terms(value.b, variables)]
+    return [value]
 
 
 def rows_apart(box: Box, loops: Sequence[For]) -> bool:
