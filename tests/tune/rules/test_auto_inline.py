@@ -9,6 +9,7 @@ import pytest
 
 from tileloom import te
 from tileloom.expr import const
+from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.tir import PrimFunc
 from tileloom.tune.rules.auto_inline import AutoInline, is_spatial_function
@@ -31,6 +32,10 @@ KEEPING: list[tuple[Any, dict[str, Any]]] = [
     (lambda a, i, j: T.exp(a[i, j]), {"disallow_op": ()}),
     (
         lambda a, i, j: te.if_then_else(j < 4, a[i, j], const(0.0, "float32")),
+        {"disallow_if_then_else": False},
+    ),
+    (
+        lambda a, i, j: T.Select(j < 4, a[i, j], const(0.0, "float32")),
         {"disallow_if_then_else": False},
     ),
     (lambda a, i, j: a[i, i] + 1.0, {"require_injective": False}),
@@ -134,3 +139,65 @@ def test_outputs_and_roots_stay() -> None:
     func = chain(lambda x: x + 1.0)
     assert blocks(apply(ANY, func, "B0")[0]) == ["B0"]
     assert blocks(apply(ANY, func, "root")[0]) == ["B0"]
+
+
+def test_roots_that_declare_what_they_write_stay() -> None:
+    func = script("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    with T.block("root"):
+        T.reads(A[0:8])
+        T.writes(B[0:8])
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] + 1.0
+""")
+    assert blocks(apply(ANY, func, "root")[0]) == ["B"]
+
+
+def test_what_nobody_reads_stays() -> None:
+    func = script("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] + 1.0
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v] * 2.0
+""")
+    assert blocks(apply(ANY, func, "B")[0]) == ["B", "C"]
+
+
+def kept(statement: str, condition: str = "True") -> bool:
+    """Whether the conditions keep a block, which makes "B" under a condition, for a sum "C"."""
+    func = script(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            T.where({condition})
+            {statement}
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.reduce(8, i)
+            with T.init():
+                C[()] = 0.0
+            C[()] = C[()] + B[v]
+""")
+    sch = Schedule(func)
+    block = sch.get_sref(sch.get_block("B"))
+    return not AutoInline().allows(sch.state, block)
+
+
+def test_conditions_around_statements_keep_a_block() -> None:
+    assert not kept("B[v] = A[v]")
+    assert kept("B[v] = A[v]", "i < 4")
+    assert kept("""if v < 4:
+                B[v] = A[v]""")

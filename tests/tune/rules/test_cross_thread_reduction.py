@@ -80,6 +80,21 @@ def test_two_consumers_share_it_under_a_common_loop() -> None:
     assert_same(func, [second])
 
 
+def test_a_place_is_under_all_consumers() -> None:
+    a, k = te.placeholder((4, 8, 64), name="A"), te.reduce_axis((0, 64), "k")
+    b = te.compute((4, 8), lambda i, j: te.sum(a[i, j, k], k), name="B")
+    c = te.compute((4, 8), lambda i, j: b[i, j] + 1.0, name="C")
+    d = te.compute((4, 8), lambda i, j: b[i, j] * c[i, j], name="D")
+    func = te.create_prim_func([a, d])
+    sch = Schedule(func, seed=1)
+    sch.compute_at("C", sch.get_loops("D")[0])
+    shared, _ = RULE.apply(sch, sch.get_block("B"), TuneContext(sch.mod, target(CUDA)))
+    outer = [shared.get(shared.get_loops(block)[0]) for block in "BCD"]
+    assert outer[0] is outer[1] is outer[2]
+    assert extents(shared, "B") == [4, 1, 8, 4, 16]
+    assert_same(func, [shared])
+
+
 def test_a_consumer_that_is_to_be_tiled_takes_nothing_in() -> None:
     a, b = te.placeholder((8, 16), name="A"), te.placeholder((16, 8), name="B")
     k, m = te.reduce_axis((0, 16), "k"), te.reduce_axis((0, 16), "m")

@@ -12,7 +12,7 @@ from tileloom.tune.context import TuneContext
 from tileloom.tune.rules.add_rfactor import AddRFactor
 from tileloom.tune.rules.random_compute_location import RandomComputeLocation
 
-from .programs import CPU, apply, assert_same, chain, methods, row_means
+from .programs import CPU, apply, assert_same, chain, methods, row_means, script
 
 MOVED = ["get_block", "sample_compute_location", "compute_at"]
 FUNC = chain(lambda x: x + 1.0, lambda x: x * 2.0, lambda x: x - 3.0)
@@ -71,3 +71,23 @@ def test_partial_results_get_a_place_too() -> None:
 def test_a_block_without_loops_stays() -> None:
     func = chain(lambda x: x + 1.0, lambda x: x * 2.0, shape=())
     assert placed(Schedule(func), "B0") == []
+
+
+def test_blocks_inside_of_others_stay() -> None:
+    func = script("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    for n in range(4):
+        with T.block("outer"):
+            x = T.axis.spatial(4, n)
+            B = T.alloc_buffer((8,), "float32")
+            for i in range(8):
+                with T.block("B"):
+                    v = T.axis.spatial(8, i)
+                    B[v] = A[x, v] + 1.0
+            for i in range(8):
+                with T.block("C"):
+                    v = T.axis.spatial(8, i)
+                    C[x, v] = B[v] * 2.0
+""")
+    assert placed(Schedule(func), "B") == []

@@ -77,6 +77,40 @@ def main(n: T.int32, a: T.handle, B: T.Buffer((4,), "float32")):
     assert not needs(func, "B")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        """for i in range(4):
+        for k in range(8):
+            with T.block("B"):
+                x, y = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[x] = 0.0
+                B[x] = B[x] + A[x, y]
+        with T.block("after"):
+            x = T.axis.spatial(4, i)
+            C[x] = B[x] * 2.0""",  # more than the block is in its loops
+        """for i, k in T.grid(4, 8):
+        with T.block("B"):
+            x, y = T.axis.remap("SR", [i, k])
+            B[x] = B[x] + A[x, y]""",  # nothing starts it
+        """with T.block("B"):
+        with T.init():
+            B[0] = 0.0
+        B[0] = B[0] + A[0, 0]""",  # there are no loops
+    ],
+)
+def test_blocks_that_do_not_stand_alone_need_none(body: str) -> None:
+    func = script(f"""
+@T.prim_func
+def main(
+    A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")
+):
+    {body}
+""")
+    assert not needs(func, "B")
+
+
 def test_loops_that_reduce_go_inside_and_become_one() -> None:
     func = script("""
 @T.prim_func

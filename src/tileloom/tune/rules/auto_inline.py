@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...expr import SPATIAL, Call, Expr, Select, post_order
-from ...schedule.analysis.blocks import complete_fault
 from ...schedule.analysis.scope import consumers, producers
-from ...schedule.analysis.tree import is_one, scope_root
+from ...schedule.analysis.tree import is_one
 from ...schedule.instruction import can
 from ...schedule.rv import BlockRV
 from ...schedule.schedule import Schedule
@@ -67,7 +66,7 @@ class AutoInline:
         is_constant = self.inline_const_tensor and not sref.block.reads
         if is_constant and _has_way_forward(state, sref):
             sch.compute_inline(block)
-        elif not self._is_allowed(state, sref):
+        elif not self.allows(state, sref):
             return [sch]
         elif self.into_consumer and _has_way_forward(state, sref):
             sch.compute_inline(block)
@@ -75,7 +74,7 @@ class AutoInline:
             sch.reverse_compute_inline(block)
         return [sch]
 
-    def _is_allowed(self, state: ScheduleState, block: StmtSRef) -> bool:
+    def allows(self, state: ScheduleState, block: StmtSRef) -> bool:
         """Whether no attribute of the rule keeps the block where it is."""
         if block.block.annotations.get(INLINE_RULE) == "disable":
             return False
@@ -110,13 +109,9 @@ def _has_way_forward(state: ScheduleState, block: StmtSRef) -> bool:
 
 
 def _has_way_back(state: ScheduleState, block: StmtSRef) -> bool:
-    found = producers(state, block)
-    return (
-        len(found) == 1
-        and AUTO_TENSORIZE not in found[0].block.annotations
-        and complete_fault(state, found[0], scope_root(found[0])) is None
-        and can(state, "ReverseComputeInline", block)
-    )
+    made_by = producers(state, block)
+    for_intrinsic = any(AUTO_TENSORIZE in found.block.annotations for found in made_by)
+    return not for_intrinsic and can(state, "ReverseComputeInline", block)
 
 
 def _parts(realize: BlockRealize) -> Iterator[Expr]:

@@ -57,7 +57,7 @@ def _spatial_and_reduced(state: ScheduleState, block: StmtSRef) -> tuple[int, in
         if extent is None or kind not in found:
             return None
         found[kind].append(extent)
-    return (prod(found[SPATIAL]), prod(found[REDUCE])) if found[REDUCE] else None
+    return prod(found[SPATIAL]), prod(found[REDUCE])
 
 
 def fuse_reduced_loops(sch: Schedule, block: BlockRV) -> tuple[LoopRV, int]:
