@@ -6,27 +6,29 @@ that writes it, and keeps the part of the buffer that is accessed inside that sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...expr import Expr, IntImm, Var, free_vars
-from ...expr.bounds import const_int_bound
+from ...expr.bounds import BoundAnalyzer, const_int_bound
 from ...lower.analysis.linear import number
 from ...lower.analysis.regions import Table, interval_of
 from ...tir import Buffer
 from .forms import difference
+from .guards import with_limits
 from .program import (
+    AccessedRegion,
     AllocationScope,
     BlockAllocation,
     ElementAccess,
     Form,
     GatheredProgram,
     Nest,
-    Region,
 )
 from .threads import shares
 
 _UNKNOWN = (1 << 63) - 1  # the bound of an extent of which nothing is known
+_BoundedRegion = tuple[Sequence[tuple[Form, Form]], BoundAnalyzer]
 _Start = tuple[Mapping[Expr, int], int]  # a sum of terms, and a number
 _Span = tuple[Mapping[Expr, int], int, int]  # a sum of terms, and two numbers that are added to it
 
@@ -97,26 +99,33 @@ def _compacted(
     buffer = found.buffer
     tags = program.tags
     kept = {var for var in scope.variables if not (var in tags and shares(buffer.scope, tags[var]))}
+    common = BoundAnalyzer(program.ranges)
+    regions = [None if region is None else _with_bounds(region, common) for region in found.regions]
     shape, starts = [], []
     for axis, extent in enumerate(shape_of(buffer)):
-        size, start = _axis(axis, extent, found.regions, kept, program.ranges)
+        size, start = _axis(axis, extent, regions, kept)
         shape.append(size)
         starts.append(start)
     return PlacedBuffer(buffer, tuple(shape), scope.nest, tuple(starts))
 
 
+def _with_bounds(region: AccessedRegion, common: BoundAnalyzer) -> _BoundedRegion:
+    if not region.limits:
+        return region.axes, common
+    return region.axes, BoundAnalyzer(with_limits(common.facts, region.limits))
+
+
 def _axis(
     axis: int,
     extent: int,
-    regions: Iterable[Region | None],
+    regions: Iterable[_BoundedRegion | None],
     kept: set[Var],
-    ranges: Mapping[Expr, tuple[int, int]],
 ) -> tuple[int, _Start]:
     """How much is accessed of an axis, and from where on."""
     whole: tuple[int, _Start] = extent, ({}, 0)
     hull: _Span | None = None
     for region in regions:
-        span = None if region is None else _span(*region[axis], kept, ranges)
+        span = None if region is None else _span(*region[0][axis], kept, region[1])
         if span is None or (hull is not None and span[0] != hull[0]):
             return whole
         hull = span if hull is None else (span[0], min(span[1], hull[1]), max(span[2], hull[2]))
@@ -128,18 +137,16 @@ def _axis(
     return high - low + 1, (terms, low if terms else max(low, 0))
 
 
-def _span(
-    low: Form, high: Form, kept: set[Var], ranges: Mapping[Expr, tuple[int, int]]
-) -> _Span | None:
+def _span(low: Form, high: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
     """From where to where an index runs, while all variables but those kept do."""
-    first = _sum(low, kept, ranges)
+    first = _sum(low, kept, bounds)
     if low is high or first is None:
         return first
-    last = _sum(high, kept, ranges)
+    last = _sum(high, kept, bounds)
     return None if last is None or last[0] != first[0] else (first[0], first[1], last[2])
 
 
-def _sum(form: Form, kept: set[Var], ranges: Mapping[Expr, tuple[int, int]]) -> _Span | None:
+def _sum(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
     terms: dict[Expr, int] = {}
     low = high = form.const
     for term, factor in form.terms.items():
@@ -149,20 +156,20 @@ def _sum(form: Form, kept: set[Var], ranges: Mapping[Expr, tuple[int, int]]) -> 
             variables = free_vars(term)
             inside = variables <= kept
             if not inside and not variables.isdisjoint(kept):
-                return _mixed(form, kept, ranges)
+                return _mixed(form, kept, bounds)
         if inside:
             terms[term] = factor
             continue
-        ends = ranges.get(term) or const_int_bound(term, ranges)  # type: ignore[arg-type]
+        ends = bounds.of(term)
         low += min(ends[0] * factor, ends[1] * factor)
         high += max(ends[0] * factor, ends[1] * factor)
     return terms, low, high
 
 
-def _mixed(form: Form, kept: set[Var], ranges: Mapping[Expr, tuple[int, int]]) -> _Span | None:
+def _mixed(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
     """The same, where variables of both kinds stand in one quotient or remainder."""
     table = Table()
-    for var, (first, last) in ranges.items():
+    for var, (first, last) in bounds.facts.items():
         if isinstance(var, Var) and var not in kept:
             table[var] = number(first), number(last)
     ends = interval_of(form, table)

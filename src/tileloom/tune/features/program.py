@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...expr import Expr, Var
+from ...expr.bounds import ConstIntBound
 from ...expr.linear import Linear
 from ...tir import Buffer
 
 Form = Linear  # an index: a sum of loop variables and of what is no sum
-Region = tuple[tuple[Form, Form], ...]  # the first and the last index of each axis
+Bounds = Mapping[Expr, ConstIntBound]  # of variables, and of what predicates limit
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +66,19 @@ class AllocationScope:
         return here
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AccessedRegion:
+    """What an access reaches of a buffer.
+
+    Attributes:
+        axes: the first and the last index of each axis.
+        limits: what is known of sums in the indices, besides the ranges of loops.
+    """
+
+    axes: Sequence[tuple[Form, Form]]
+    limits: Bounds
+
+
 @dataclass(slots=True, eq=False)
 class BlockAllocation:
     """A buffer that a block allocates, and what is accessed of it."""
@@ -72,9 +86,9 @@ class BlockAllocation:
     buffer: Buffer
     owner: AllocationScope
     scope: AllocationScope | None = None  # the innermost around all accesses so far
-    regions: list[Region | None] = field(default_factory=list)  # None: all of it
+    regions: list[AccessedRegion | None] = field(default_factory=list)  # None: all of it
 
-    def access(self, scope: AllocationScope, region: Region | None) -> None:
+    def access(self, scope: AllocationScope, region: AccessedRegion | None) -> None:
         """Note an access."""
         self.move_to(scope)
         self.regions.append(region)
@@ -121,7 +135,7 @@ class GatheredProgram:
     stores: list[Store] = field(default_factory=list)
     allocations: dict[Buffer, BlockAllocation] = field(default_factory=dict)
     tags: dict[Var, str] = field(default_factory=dict)  # of the variables of threads
-    ranges: dict[Expr, tuple[int, int]] = field(default_factory=dict)  # of loop variables
+    ranges: dict[Expr, ConstIntBound] = field(default_factory=dict)  # of loop variables
     grids: list[AllocationScope] = field(
         default_factory=list
     )  # loops that are bound to blocks of threads

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...expr import REDUCE, SPATIAL, Expr, IntImm, Var, free_vars, has_load
-from ...expr.bounds import const_int_bound
+from ...expr import REDUCE, SPATIAL, Expr, IntImm, Var, free_vars, has_load, substitute
+from ...expr.bounds import BoundAnalyzer, ConstIntBound
 from ...expr.linear import atom
 from ...lower.analysis.known_ranges import analyzer_of
 from ...tir import (
@@ -30,15 +30,18 @@ from ...tir import (
 )
 from .counts import is_constant, summary, without_free_selects
 from .forms import Forms
+from .guards import limits_of, written_form
+from .index import is_plain
 from .program import (
+    AccessedRegion,
     AllocationScope,
     BlockAllocation,
+    Bounds,
     ElementAccess,
     Form,
     GatheredProgram,
     Loop,
     Nest,
-    Region,
     Store,
 )
 from .threads import launched, tag_of, unroll_step
@@ -61,6 +64,8 @@ class _Walk:
         self.loop_scopes: dict[Var, AllocationScope] = {}
         self.views: dict[Buffer, tuple[Buffer, list[Form]]] = {}
         self.blocks: list[Block] = []
+        self.bindings: Mapping[Var, Expr] = {}  # of the block that we are in
+        self.limits: Bounds = {}
         self.pointers: dict[Var, BlockAllocation] = {}
 
     def visit(self, stmt: Stmt) -> None:
@@ -95,7 +100,7 @@ class _Walk:
         least, most = (low, extent or 1) if low is not None and extent else self._ends(stmt)
         unroll = unroll_step(stmt.annotations)
         loop = Loop(stmt.loop_var, least, extent, most, stmt.kind, unroll_step=unroll)
-        self.program.ranges[stmt.loop_var] = least, least + most - 1
+        self._set_range(loop)
         with self._inside(stmt.loop_var, (*self.nest, loop)):
             self.visit(stmt.body)
 
@@ -109,16 +114,20 @@ class _Walk:
         """The first value of a loop variable and the greatest number of its iterations."""
         low = self.forms.in_loops(stmt.min)
         extent = self.forms.in_loops(stmt.extent)
-        ranges: Any = self.program.ranges
-        first, last = const_int_bound(low, ranges), const_int_bound(low + extent, ranges)
+        bounds = BoundAnalyzer(self.program.ranges)
+        first, last = bounds.of(low), bounds.of(low + extent)
         return first[0], max(1, last[1] - first[0])
+
+    def _set_range(self, loop: Loop) -> None:
+        bound = ConstIntBound(loop.first, loop.first + loop.most - 1)
+        self.program.ranges[loop.var] = bound
 
     def _thread(self, stmt: For) -> None:
         if self.threads is None:
             self.threads = launched(stmt)
             for loop in self.threads.values():
                 self.program.tags[loop.var] = loop.tag
-                self.program.ranges[loop.var] = loop.first, loop.first + loop.most - 1
+                self._set_range(loop)
             outer, self.nest = self.nest, (*self.nest, *self.threads.values())
             self._thread_body(stmt, self.threads[tag_of(stmt)], self.nest)
             self.nest, self.threads = outer, None
@@ -159,8 +168,10 @@ class _Walk:
             self._read(value)
         self._read(stmt.predicate)
         for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True):
-            form = self.forms.of(value)
-            self.forms.bind(axis.var, form)
+            self.forms.bind(axis.var, self.forms.of(value))
+        outer = self.limits, self.bindings
+        predicate = self.forms.in_loops(stmt.predicate)
+        self.limits, self.bindings = limits_of(predicate), stmt.bindings
         with self._inside(None, self.nest):
             self._dominate(stmt)
             for buffer in block.alloc_buffers:
@@ -173,6 +184,7 @@ class _Walk:
                 self.visit(block.init)
             self.visit(block.body)
             self.blocks.pop()
+        self.limits, self.bindings = outer
 
     def _dominate(self, stmt: BlockRealize) -> None:
         """What a reduction writes is allocated outside of its loops, and so is what an axis of
@@ -204,10 +216,11 @@ class _Walk:
             skipped = len(first) - len(lows)
             sizes = [0] * skipped + [self._most(p.extent) - 1 for p in match.source.region]
             pairs = zip(first, sizes, strict=True)
-            found.access(self.scope, tuple((low, low.shifted(size)) for low, size in pairs))
+            axes = [(low, low.shifted(size)) for low, size in pairs]
+            found.access(self.scope, AccessedRegion(axes, {}))
 
     def _most(self, extent: Expr) -> int:
-        return const_int_bound(self.forms.in_loops(extent), self.program.ranges)[1]  # type: ignore[arg-type]
+        return BoundAnalyzer(self.program.ranges).of(self.forms.in_loops(extent))[1]
 
     # ------------------------------------------------------------------------ accesses
 
@@ -253,12 +266,12 @@ class _Walk:
                 if found is not None:
                     found.access(self.scope, self._declared(found.buffer))
 
-    def _declared(self, buffer: Buffer) -> Region | None:
+    def _declared(self, buffer: Buffer) -> AccessedRegion | None:
         """The region of a buffer that the block around declares to access."""
         for block in reversed(self.blocks):
             for region in (*block.reads, *block.writes):
                 if region.buffer is buffer:
-                    return tuple(self._ends_of(region))
+                    return AccessedRegion(list(self._ends_of(region)), {})
         return None
 
     def _ends_of(self, region: BufferRegion) -> Iterator[tuple[Form, Form]]:
@@ -270,8 +283,18 @@ class _Walk:
         source, forms = self._place(buffer, self.forms.all(indices))
         found = self.program.allocations.get(source)
         if found is not None:
-            found.access(self.scope, tuple((form, form) for form in forms))
+            found.access(self.scope, self._region(source is buffer, indices, forms))
         return ElementAccess(source, forms)
+
+    def _region(
+        self, direct: bool, indices: Sequence[Expr], forms: Sequence[Form]
+    ) -> AccessedRegion:
+        """What an access reaches, limited by the predicate of the block around."""
+        limits = self.limits
+        if not limits or not direct or all(map(is_plain, forms)):
+            return AccessedRegion([(form, form) for form in forms], {})
+        written = [self.forms.in_loops(substitute(index, self.bindings)) for index in indices]
+        return AccessedRegion([(form, form) for form in map(written_form, written)], limits)
 
     def _place(self, buffer: Buffer, forms: list[Form]) -> tuple[Buffer, list[Form]]:
         """The buffer under a view, and the indices into it."""
