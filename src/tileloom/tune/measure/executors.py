@@ -24,7 +24,7 @@ def executor_of(url: str, limits: Limits | None = None) -> Executor:
         url: "local" for one worker process on this machine, "local:4" for four; the scheduler of a
             Dask cluster, "dask://host:port"; the head of a Ray cluster, "ray://host:port". Workers
             elsewhere need Tileloom, of the same version.
-        limits: of each task, on this machine. Tasks elsewhere are limited by what `measure` is told.
+        limits: of each task on this machine. `measure` is told the limits of tasks elsewhere.
 
     Raises:
         UserError: the address means nothing, or the package that it needs is not installed.

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...base.dtype import DType, dtype
+from ...base.dtype import DType
 from ...base.errors import UnsupportedError
-from ...expr import Expr, IntImm, post_order
+from ...expr import Expr, IntImm
 from ...runtime.params import ParamSpec
 from ...tir import (
     BlockRealize,
@@ -147,10 +147,12 @@ def index_bounds(func: PrimFunc) -> dict[str, int]:
 
 
 def _named(index: Expr, names: Mapping[Any, str]) -> Iterator[str]:
-    for part in post_order(index):
-        key = part.buffer.data if isinstance(part, BufferLoad) else part
-        if key in names:
-            yield names[key]
+    """The parameters that an index is made of, without those that index these in turn."""
+    key = index.buffer.data if isinstance(index, BufferLoad) else index
+    if key in names:
+        yield names[key]
+    for child in () if isinstance(index, BufferLoad) else index.children:
+        yield from _named(child, names)
 
 
 def _uses_as_index(func: PrimFunc) -> Iterator[tuple[Expr, int]]:
@@ -160,8 +162,9 @@ def _uses_as_index(func: PrimFunc) -> Iterator[tuple[Expr, int]]:
     for store in collect(func.body, BufferStore):
         yield from _with_extents(store.indices, store.buffer.shape)
     for realize in collect(func.body, BlockRealize):
-        extents = [axis.dom.extent for axis in realize.block.iter_vars]
-        yield from _with_extents(realize.iter_values, extents)
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if axis.dom is not None:
+                yield from _with_extents([value], [axis.dom.extent])
 
 
 def _with_extents(indices: Sequence[Expr], extents: Sequence[Expr]) -> Iterator[tuple[Expr, int]]:
@@ -186,21 +189,30 @@ def guarded(shape: Sequence[int], element: DType) -> Array:
 def is_intact(array: Array) -> bool:
     """Whether what lies around an array that `guarded` has made is as it was.
 
+    >>> from tileloom.base.dtype import dtype
     >>> array = guarded((3,), dtype("float32"))
     >>> array.base[array.ctypes.data - array.base.ctypes.data - 1] = 0
     >>> is_intact(array)
     False
     """
-    memory = _memory(array)
+    return all(bool((guard == _PATTERN).all()) for guard in _guards(array))
+
+
+def _guards(array: Array) -> tuple[Array, Array]:
+    memory = array
+    while isinstance(memory.base, np.ndarray):
+        memory = memory.base
     start = array.ctypes.data - memory.ctypes.data
-    before, after = memory[:start], memory[start + array.nbytes :]
-    return bool((before == _PATTERN).all() and (after == _PATTERN).all())
+    return memory[:start], memory[start + array.nbytes :]
 
 
-def _memory(array: Array) -> Array:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+def refill(arguments: Sequence[Any], values: Sequence[Any]) -> None:
+    """Make arrays that `copy_inputs` has made what they were, and what lies around them."""
+    for array, value in zip(arguments, values, strict=True):
+        if isinstance(array, np.ndarray):
+            array[...] = value
+            for guard in _guards(array):
+                guard[...] = _PATTERN
 
 
 def copy_inputs(values: Sequence[Any], params: Sequence[ParamSpec]) -> list[Any]:

@@ -100,22 +100,24 @@ class LocalExecutor(Executor):
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = [
-            threading.Thread(
-                target=_supervise, args=(self._jobs, self.limits, share), daemon=True, name="measure"
-            )
+            threading.Thread(target=_supervise, args=(self._jobs, self.limits, share), daemon=True)
             for share in shares
         ]
         for thread in self._threads:
             thread.start()
         self._is_shut = False
+        self._owner = os.getpid()
         weakref.finalize(self, _finish, self._jobs, workers)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have a worker call a function of a module that it can import.
 
         Raises:
-            RuntimeError: after `shutdown`, as other executors do.
+            RuntimeError: after `shutdown`, as other executors do, or in a fork of the process that
+                has made the executor.
         """
+        if os.getpid() != self._owner:
+            raise RuntimeError("the threads of this executor were lost in a fork; make another one")
         job = _Job(pickle.dumps((fn, args, kwargs)))
         with self._lock:
             if self._is_shut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from functools import lru_cache
@@ -30,7 +31,8 @@ def measure(
     """
     if isinstance(executor, LocalExecutor):
         if limits is not None:
-            raise UserError("a LocalExecutor has limits of its own", hint="LocalExecutor(2, limits)")
+            hint = "say them when you make it: LocalExecutor(2, limits)"
+            raise UserError("a LocalExecutor has limits of its own", hint=hint)
         futures = [_submitted(executor, measure_task, task) for task in tasks]
     else:
         bounds = limits or Limits()
@@ -60,11 +62,12 @@ def _outcomes(futures: Sequence[Future[Measurement]]) -> Iterator[Measurement]:
 
 def isolated(task: MeasureTask, limits: Limits) -> Measurement:
     """A candidate measured in a process beside this one, which is kept for the next one."""
-    return outcome(_beside(limits).submit(measure_task, task))
+    return outcome(_process_for(limits, os.getpid()).submit(measure_task, task))
 
 
 @lru_cache(maxsize=1)
-def _beside(limits: Limits) -> LocalExecutor:
+def _process_for(limits: Limits, owner: int) -> LocalExecutor:
+    """The process beside the process `owner`, which is this one: not what it may be a fork of."""
     return LocalExecutor(1, limits)
 
 

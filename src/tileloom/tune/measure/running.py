@@ -9,34 +9,39 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...runtime import cuda
-from ...runtime.params import ParamSpec
-from .inputs import copy_inputs, is_intact
+from .inputs import is_intact, refill
 
 
 class Running(Protocol):
     """A kernel and its arguments."""
 
-    def results(self) -> list[Any]:
-        """Call it, and read all arguments."""
+    def results(self) -> Sequence[Any]:
+        """What the arguments are after one call."""
 
     def clock(self, count: int) -> float:
         """Seconds that so many calls take."""
 
-    def writes_beside(self) -> Sequence[int]:
+    def written_outside(self) -> Sequence[int]:
         """The arguments next to which something was written."""
 
 
 class HostRunning:
-    """A kernel that takes arrays in the memory of the CPU."""
+    """A kernel that takes arrays in the memory of the CPU.
+
+    All kernels of a program are given the same arrays: the same kernel may take more than twice as
+    long on others, as where memory lies decides how well it fits into caches.
+    """
 
     def __init__(
-        self, kernel: Callable[..., Any], inputs: Sequence[Any], params: Sequence[ParamSpec]
+        self, kernel: Callable[..., Any], inputs: Sequence[Any], arguments: Sequence[Any]
     ) -> None:
         self.kernel = kernel
-        self.arguments = copy_inputs(inputs, params)
+        self.inputs = inputs
+        self.arguments = arguments
 
-    def results(self) -> list[Any]:
-        """Call it, and read all arguments."""
+    def results(self) -> Sequence[Any]:
+        """What the arguments are after one call."""
+        refill(self.arguments, self.inputs)
         self.kernel(*self.arguments)
         return self.arguments
 
@@ -48,7 +53,7 @@ class HostRunning:
             kernel(*arguments)
         return time.perf_counter() - start
 
-    def writes_beside(self) -> Sequence[int]:
+    def written_outside(self) -> Sequence[int]:
         """The arguments next to which something was written."""
         arrays = enumerate(self.arguments)
         return [k for k, a in arrays if isinstance(a, np.ndarray) and not is_intact(a)]
@@ -61,8 +66,8 @@ class DeviceRunning:
         self.kernel = kernel
         self.arguments = [cuda.asarray(a) if isinstance(a, np.ndarray) else a for a in inputs]
 
-    def results(self) -> list[Any]:
-        """Call it, and read all arguments."""
+    def results(self) -> Sequence[Any]:
+        """What the arguments are after one call."""
         self.kernel(*self.arguments)
         return [a.numpy() if isinstance(a, cuda.DeviceArray) else a for a in self.arguments]
 
@@ -76,13 +81,13 @@ class DeviceRunning:
         end.synchronize()
         return end.milliseconds_since(start) / 1e3
 
-    def writes_beside(self) -> Sequence[int]:
+    def written_outside(self) -> Sequence[int]:
         """Not known of a device's memory."""
         return ()
 
 
-def running(kernel: Any, inputs: Sequence[Any], params: Sequence[ParamSpec]) -> Running:
-    """A kernel with copies of its inputs, where it wants them."""
+def running(kernel: Any, inputs: Sequence[Any], arguments: Sequence[Any]) -> Running:
+    """A kernel that is given its inputs where it wants them: in `arguments`, if on the CPU."""
     if isinstance(kernel, cuda.CudaKernel):
         return DeviceRunning(kernel, inputs)
-    return HostRunning(kernel, inputs, params)
+    return HostRunning(kernel, inputs, arguments)

@@ -15,7 +15,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ from .timing import Timing, deviation, sample_times, turn
 Status = Literal["ok", "wrong", "error", "timeout", "crash"]
 
 _MOST_TEXT = 4000  # characters of an error
-_MEANINGFUL = 0.5  # of a result's elements that are numbers, if its inputs are any good
+_MEANINGFUL = 0.9  # of a result's elements are numbers, if its inputs are any good
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class MeasureTask:
     incumbent: float | None = None
     seed: int = 0
     device: str | None = None
-    timing: Timing = Timing()
+    timing: Timing = field(default_factory=Timing)
 
     @staticmethod
     def of(context: TuneContext, trace: Trace, **options: Any) -> MeasureTask:
@@ -140,14 +140,17 @@ def check_and_time(
     kernel: Any, reference: Reference, task: MeasureTask, build_seconds: float = 0.0
 ) -> Measurement:
     """Compare a kernel with the program that it was made from, and time it if it is right."""
-    candidate = running(kernel, reference.inputs, reference.params)
+    candidate = reference.running(kernel)
     error, complaint = reference.judge(candidate.results(), candidate)
     if complaint:
         return Measurement("wrong", (), (), complaint, build_seconds, error)
     baseline, complaint = _baseline(task, reference)
     with turn(task.timing.alone):
         seconds, baseline_seconds = sample_times(
-            candidate.clock, baseline and baseline.clock, task.incumbent, task.timing
+            candidate.clock,
+            None if baseline is None else baseline.clock,
+            task.incumbent,
+            task.timing,
         )
     return Measurement("ok", seconds, baseline_seconds, complaint, build_seconds, error)
 
@@ -169,7 +172,7 @@ def _baseline(task: MeasureTask, reference: Reference) -> tuple[Running | None, 
         return None, ""
     try:
         kernel = _built_baseline(task.script, task.baseline, task.target, task.device)
-        return running(kernel, reference.inputs, reference.params), ""
+        return reference.running(kernel), ""
     except Exception as error:  # of any kind: it says nothing about the candidate
         return None, f"the baseline cannot be built: {_text(error)}"
 
@@ -184,11 +187,23 @@ def _text(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Reference:
-    """A program without a schedule: what it takes, and what it makes of it."""
+    """A program without a schedule: what it takes, and what it makes of it.
+
+    Attributes:
+        params: what it takes.
+        inputs: its arguments.
+        outputs: what they are afterwards.
+        arguments: arrays like them, for its schedules to work on.
+    """
 
     params: tuple[ParamSpec, ...]
     inputs: list[Any]
     outputs: list[Any]
+    arguments: list[Any]
+
+    def running(self, kernel: Any) -> Running:
+        """A kernel of the same program, with the inputs."""
+        return running(kernel, self.inputs, self.arguments)
 
     def judge(self, outputs: Sequence[Any], run: Running) -> tuple[float, str]:
         """The greatest error of a kernel's results, and what is wrong with them, if anything."""
@@ -202,7 +217,7 @@ class Reference:
             if error > allowed:
                 what = "is off by" if param.is_written else "is only read, but changed by"
                 return error, f"{param.name} {what} {error:.3g} (at most {allowed:g})"
-        for k in run.writes_beside():
+        for k in run.written_outside():
             return math.inf, f"something was written outside of {self.params[k].name}"
         return worst, ""
 
@@ -250,4 +265,4 @@ def _run(func: PrimFunc, kernel: Any, seed: int, ranges: Ranges) -> Reference:
     inputs = random_inputs(func, kernel.params, seed, ranges)
     outputs = copy_inputs(inputs, kernel.params)
     kernel(*outputs)
-    return Reference(kernel.params, inputs, outputs)
+    return Reference(kernel.params, inputs, outputs, copy_inputs(inputs, kernel.params))
