@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,8 @@ def steps(lines: Sequence[str], but: Iterable[str] = ()) -> list[str]:
         return names.setdefault(found[0], f"{found[0][0]}{len(names)}")
 
     return [_VARIABLE.sub(renamed, _DECISION.sub("", line)) for line in kept]
+
+
+def digest(lines: Sequence[str]) -> str:
+    """What tells the steps of a trace from others."""
+    return sha256("\n".join(steps(lines)).encode()).hexdigest()[:16]

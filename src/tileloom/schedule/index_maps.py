@@ -56,6 +56,14 @@ def with_values(value: IndexMap, known: Mapping[Var, Expr]) -> IndexMap:
     return IndexMap(value.initial_indices, finals, again)
 
 
+def renewed_map(value: IndexMap) -> IndexMap:
+    """The map with new variables for its indices, which no program has."""
+    new: dict[Var, Expr] = {var: Var(var.name, var.dtype) for var in value.initial_indices}
+    initial = [var for var in new.values() if isinstance(var, Var)]
+    finals = [substitute(index, new) for index in value.final_indices]
+    return IndexMap(initial, finals, value.inverse_index_map)
+
+
 def own_variables(value: IndexMap) -> frozenset[Var]:
     """The variables of a map that are none of its indices: number variables, and sizes."""
     return frozenset(free_vars_of(value.final_indices)) - set(value.initial_indices)

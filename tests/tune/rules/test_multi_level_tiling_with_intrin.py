@@ -14,6 +14,7 @@ from tileloom.tir import run
 from tileloom.tune.context import TuneContext
 from tileloom.tune.rules.multi_level_tiling import ReuseType
 from tileloom.tune.rules.multi_level_tiling_with_intrin import MultiLevelTilingWithIntrin
+from tune.tvm_spaces import digest
 
 VNNI = MultiLevelTilingWithIntrin(intrin_name="dot_16x4_vnni")
 DP4A = MultiLevelTilingWithIntrin(
@@ -72,12 +73,20 @@ def test_the_innermost_tile_is_the_intrinsic(
         np.testing.assert_array_equal(out, expected)
 
 
-def test_steps_before_the_tiling() -> None:
-    (sch, *_) = ways(dots(8, 32, 16), VNNI)
-    assert methods(sch)[2:10] == [
-        *("get_loops", "split", "split", "get_loops", "reorder", "blockize", "annotate"),
-        "get_loops",
-    ]
+@pytest.mark.parametrize(
+    ("rule", "machine", "left", "expected"),
+    [
+        (VNNI, "cpu", "uint8", "c933e35cb83a094b 0630e6910b23a232 799b31a00230a1b4"),
+        (DP4A, "cuda -arch=sm_70", "int8", "ab7c12c65ae82479"),
+    ],
+)
+def test_steps_are_those_of_tvm(
+    rule: MultiLevelTilingWithIntrin, machine: str, left: str, expected: str
+) -> None:
+    """The digests are those of the steps that TVM 0.27 takes."""
+    traces: list[Any] = [sch.trace for sch in ways(dots(64, 48, 32, left), rule, machine)]
+    found = [digest(trace.simplified(True).as_python()) for trace in traces]
+    assert found == expected.split()
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from ...expr import Expr, FloatImm, IndexMap, IntImm, IterVar, Var, free_vars
-from ...tir import Block, BlockRealize, Buffer, BufferLoad, BufferStore, For, PrimFunc, pre_order
+from ...expr import Expr, FloatImm, IndexMap, IntImm, IterVar, Var, free_vars, simplify
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    PrimFunc,
+    SeqStmt,
+    pre_order,
+)
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from .tree import loops_above
+from .blocks import simplified_indices
+from .tree import is_zero, loops_above
 
 # ---------------------------------------------------------------------------- loops
 
@@ -78,13 +89,28 @@ def _loops_of(func: PrimFunc) -> tuple[list[For], BlockRealize]:
 
 
 def _loop_of(block: StmtSRef, realize: BlockRealize, k: int) -> StmtSRef | None:
-    """The loop that an iteration variable stands for by itself."""
+    """The loop whose steps are those of an iteration variable, wherever it starts."""
     value = realize.iter_values[k]
-    for loop in loops_above(block):
-        if loop.loop.loop_var is value:
-            users = [v for v in realize.iter_values if value in free_vars(v)]
-            return loop if len(users) == 1 else None
-    return None
+    own = _own_loops(block)
+    inside = {loop.loop.loop_var for loop in own}
+    used = [loop for loop in own if loop.loop.loop_var in free_vars(value)]
+    if len(used) != 1 or not is_zero(used[0].loop.min):
+        return None
+    var = used[0].loop.loop_var
+    users = [other for other in realize.iter_values if var in free_vars(other)]
+    if len(users) > 1 or (value is not var and free_vars(simplify(value - var)) & inside):
+        return None
+    return used[0]
+
+
+def _own_loops(block: StmtSRef) -> list[StmtSRef]:
+    """The loops that hold nothing but a block, innermost first."""
+    found = []
+    for loop in reversed(loops_above(block)):
+        if isinstance(loop.loop.body, SeqStmt):
+            break
+        found.append(loop)
+    return found
 
 
 # ---------------------------------------------------------------------------- axes
@@ -120,6 +146,7 @@ def auto_tensorize_mapping(block: Block, desc_func: PrimFunc) -> AutoTensorizeMa
     if found is None:
         return None
     pairs, desc = found
+    pairs.ours = {b: simplified_indices(block, at) for b, at in pairs.ours.items()}
     parts = _parts(pairs, block.iter_vars, desc.iter_vars)
     if parts is None:
         return None

@@ -5,7 +5,9 @@ The functions `..._fault` answer with the condition that does not hold, in words
 
 from __future__ import annotations
 
-from ...expr import OPAQUE, REDUCE, SPATIAL, free_vars
+from collections.abc import Sequence
+
+from ...expr import OPAQUE, REDUCE, SPATIAL, Analyzer, Expr, IntImm, free_vars
 from ...tir import (
     Block,
     BlockRealize,
@@ -214,6 +216,16 @@ def loaded_points(stmt: Stmt) -> tuple[BufferRegion, ...]:
     return tuple(dict.fromkeys(BufferRegion.point(load.buffer, load.indices) for load in loads))
 
 
+def simplified_indices(block: Block, indices: Sequence[Expr]) -> list[Expr]:
+    """Indices in a block's variables, simplified; an index that has one value only stays.
+
+    So a variable of one value is no part of `x + y`, but is one where it stands alone.
+    """
+    analyzer = Analyzer({axis.var: axis.domain for axis in block.iter_vars})
+    simple = [analyzer.simplify(index) for index in indices]
+    return [i if isinstance(s, IntImm) else s for i, s in zip(indices, simple, strict=True)]
+
+
 def holds_blocks(block: Block) -> bool:
     """Whether there are blocks inside a block."""
     return bool(collect(block.body, BlockRealize))
@@ -224,5 +236,5 @@ __all__ = [
     "check_reduction", "check_trivial_binding", "complete_fault",
     "has_trivial_binding", "holds_blocks", "is_output", "is_zero",
     "leaf_store", "loaded_points", "loop_iter_type",
-    "reduction_fault",
+    "reduction_fault", "simplified_indices",
 ]  # fmt: skip

@@ -11,7 +11,6 @@ from ...expr import (
     And,
     Call,
     Expr,
-    IntImm,
     IterVar,
     Or,
     Range,
@@ -35,7 +34,7 @@ from ...tir import (
     pre_order,
     stmt_exprs,
 )
-from ..analysis.blocks import holds_blocks, leaf_store
+from ..analysis.blocks import holds_blocks, leaf_store, simplified_indices
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import path_domains, sure_writes
 from ..analysis.scope import block_scope
@@ -94,7 +93,7 @@ def reindex(
     buffer = accessed_region(block, buffer_index, buffer_index_type).buffer
     check_stage_pipeline(state, scope)
     top = _check_chain(block)
-    indices = _simplified(stmt, _only_access(block, buffer))
+    indices = simplified_indices(stmt, _only_access(block, buffer))
     _check_use(state, block, buffer, indices, writes)
     used = free_vars_of(indices)
     covered = [axis for axis in stmt.iter_vars if axis.var in used]
@@ -162,13 +161,6 @@ def _access_refusal(block: StmtSRef, buffer: Buffer, why: str) -> Exception:
         fast="The target buffer should be accessed via BufferLoad or BufferStore. The indices "
         "should be the same if there are multiple accesses to the target buffer.",
     )
-
-
-def _simplified(block: Block, indices: Sequence[Expr]) -> list[Expr]:
-    """The indices simplified; an index that has one value only stays."""
-    analyzer = Analyzer({axis.var: axis.domain for axis in block.iter_vars})
-    simple = [analyzer.simplify(index) for index in indices]
-    return [i if isinstance(s, IntImm) else s for i, s in zip(indices, simple, strict=True)]
 
 
 def _check_use(

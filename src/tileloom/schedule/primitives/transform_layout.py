@@ -23,7 +23,7 @@ from ...tir import (
 from ..analysis.scope import accessed_buffers
 from ..analysis.tree import child_blocks, loops_above
 from ..errors import name_of, refuse
-from ..index_maps import as_index_map
+from ..index_maps import as_index_map, renewed_map
 from ..instruction import Arguments, BlockRef, MapRef, Text, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -150,7 +150,7 @@ def transform_layout(
     """
     old = accessed_region(block, buffer_index, buffer_index_type).buffer
     owner, is_param = _owner(state, block, old)
-    index_map = index_map.fitting(old.shape)
+    index_map = renewed_map(index_map).fitting(old.shape)
     padding = _padding(block, old, index_map, pad_value, assume_injective_transform)
     new = old.replace(
         data=Var(old.data.name, "handle", (str(old.dtype), old.scope)),

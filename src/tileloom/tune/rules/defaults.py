@@ -1,7 +1,8 @@
 """The rules that a kind of machine gets, in the order in which they are applied.
 
 Kinds, order and parameters are those of TVM 0.27's MetaSchedule, whose steps of unrolling on GPUs
-are finer than those of 0.20.
+are finer than those of 0.20. TVM's second rule for tensor cores, by fragments of 16 by 8 by 8, is
+not there: it needs intrinsics for registers laid out in that way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .auto_inline import AutoInline
 from .cross_thread_reduction import CrossThreadReduction
 from .inline_constant_scalars import InlineConstantScalars
 from .multi_level_tiling import MultiLevelTiling, ReuseType
+from .multi_level_tiling_tensor_core import MultiLevelTilingTensorCore, wmma_group
 from .multi_level_tiling_with_intrin import MultiLevelTilingWithIntrin
 from .parallelize_vectorize_unroll import ParallelizeVectorizeUnroll
 from .random_compute_location import RandomComputeLocation
@@ -36,7 +38,8 @@ def default_rules(kind: RuleKind) -> tuple[ScheduleRule, ...]:
      'ParallelizeVectorizeUnroll', 'RandomComputeLocation']
     """
     if kind in ("cuda", "cuda-tensorcore"):
-        return _cuda()
+        own, *others = _cuda()
+        return (own, *((_wmma(),) if kind == "cuda-tensorcore" else ()), *others)
     if kind in ("dotprod", "asimd"):
         return _cpu(kind, jobs=8, innermost=32, vectors=32, steps=(0, 8, 32, 256))
     return _cpu(kind, jobs=16, innermost=64, vectors=64, steps=(0, 16, 64, 512))
@@ -57,6 +60,22 @@ def _cpu(
         MultiLevelTiling(max_innermost_factor=innermost),
         ParallelizeVectorizeUnroll(jobs, vectors, steps),
         RandomComputeLocation(),
+    )
+
+
+def _wmma() -> ScheduleRule:
+    return MultiLevelTilingTensorCore(
+        structure="SSSRRSRS",
+        tile_binds=("blockIdx.y", "blockIdx.x", "threadIdx.y"),
+        max_innermost_factor=4,
+        vector_load_lens=(1, 2, 3, 4, 8, 16),
+        reuse_read=ReuseType("must", (4,), "shared.dyn"),
+        reuse_write=ReuseType("must", (2,), "shared.dyn"),
+        intrin_groups=tuple(
+            wmma_group(factor, total, trans_b)
+            for factor, total in (("f16", "f32"), ("f16", "f16"), ("s8", "s32"))
+            for trans_b in (False, True)
+        ),
     )
 
 

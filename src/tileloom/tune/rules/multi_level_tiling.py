@@ -7,9 +7,10 @@ their annotations are TVM's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Literal
+from math import prod
+from typing import Any, Literal, Self
 
 from ...expr import REDUCE, SPATIAL, Var
 from ...schedule.errors import ScheduleError
@@ -66,16 +67,15 @@ class Tiling:
     read_copies: dict[int, BlockRV] = field(default_factory=dict)
     write_copies: dict[int, BlockRV] = field(default_factory=dict)
 
-    def copy(self) -> Tiling:
+    def copy(self) -> Self:
         """Another way on from here."""
-        return Tiling(
-            self.sch.copy(),
-            self.block,
-            self.target,
-            [[*tile] for tile in self.tiles],
-            [[*tile] for tile in self.factors],
-            dict(self.read_copies),
-            dict(self.write_copies),
+        return replace(
+            self,
+            sch=self.sch.copy(),
+            tiles=[[*tile] for tile in self.tiles],
+            factors=[[*tile] for tile in self.factors],
+            read_copies=dict(self.read_copies),
+            write_copies=dict(self.write_copies),
         )
 
     def innermost(self, level: int) -> LoopRV:
@@ -87,7 +87,8 @@ class Tiling:
         return self.sch.get_sref(self.block).block
 
 
-SubRule = Callable[[Tiling], Iterator[Tiling]]
+#: What is done to a block: from a way to the ways on, of the same kind.
+SubRule = Callable[[Any], Iterator[Tiling]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +135,18 @@ class MultiLevelTiling:
 
     def apply(self, sch: Schedule, block: BlockRV, context: TuneContext) -> list[Schedule]:
         """Tile the block, in each of the ways that the machine leaves open."""
-        if not self.applies(sch, sch.get_sref(block)):
-            return [sch]
-        start = sch.copy()
-        start.annotate(block, TILING_STRUCTURE, self.structure)
-        ways = [Tiling(start, block, context.target)]
+        ways = self.starts(sch, block, context.target)
         for sub_rule in self.sub_rules():
             ways = list(chain.from_iterable(_open_ways(sub_rule, way) for way in ways))
         return [way.sch for way in ways] or [sch]
+
+    def starts(self, sch: Schedule, block: BlockRV, target: Target) -> list[Tiling]:
+        """Where the first sub-rule starts from: copies of the schedule; none for other blocks."""
+        if not self.applies(sch, sch.get_sref(block)):
+            return []
+        start = sch.copy()
+        start.annotate(block, TILING_STRUCTURE, self.structure)
+        return [Tiling(start, block, target)]
 
     def applies(self, sch: Schedule, sref: StmtSRef) -> bool:
         """Whether the block is one to be tiled."""
@@ -163,14 +168,16 @@ class MultiLevelTiling:
     def tile_loop_nest(self, way: Tiling) -> Iterator[Tiling]:
         """Split the loops, put them in order, and bind the first levels to threads."""
         sch = way.sch
-        loops = sch.get_loops(way.block)
         kinds = [axis.iter_type for axis in way.stmt().iter_vars]
-        work = 1
-        for loop, kind in zip(loops, kinds, strict=True):
-            if kind == SPATIAL:
-                work *= sch.get_sref(loop).loop.static_extent or 0
-        self.split_loops(way, loops, kinds)
+        loops = list(zip(sch.get_loops(way.block), kinds, strict=True))
+        whole = self.whole_loops(way, loops)
+        loops = [(loop, kind) for loop, kind in loops if loop not in whole]
+        extents = [sch.get_sref(loop).loop.static_extent for loop, _ in loops]
+        work = prod(n or 0 for n, (_, kind) in zip(extents, loops, strict=True) if kind == SPATIAL)
+        self.split_loops(way, loops)
         sch.reorder(*chain.from_iterable(way.tiles))
+        if self.tile_binds:
+            way.tiles[0][:0] = whole
         for level, axis in enumerate(self.tile_binds[: len(way.tiles)]):
             fused = sch.fuse(*way.tiles[level])
             sch.bind(fused, axis)
@@ -178,12 +185,16 @@ class MultiLevelTiling:
         _note_threads(way, work)
         yield way
 
-    def split_loops(self, way: Tiling, loops: Sequence[LoopRV], kinds: Sequence[int]) -> None:
+    def whole_loops(self, way: Any, loops: Iterable[tuple[LoopRV, int]]) -> list[LoopRV]:
+        """Of loops and their kinds those that are not split, but are part of the first tile."""
+        return []
+
+    def split_loops(self, way: Tiling, loops: Iterable[tuple[LoopRV, int]]) -> None:
         """Split each loop into one of each level of its kind."""
         way.tiles = [[] for _ in self.structure]
         way.factors = [[] for _ in self.structure]
         levels_of = {SPATIAL: self.levels("S"), REDUCE: self.levels("R")}
-        for loop, kind in zip(loops, kinds, strict=True):
+        for loop, kind in loops:
             levels = levels_of.get(kind, [])
             if len(levels) == 1:
                 way.tiles[levels[0]].append(loop)
