@@ -39,7 +39,9 @@ ROOMS: dict[str, set[str]] = {
     "codegen": {"base", "expr", "target", "tir"},
     "simt": {"base", "expr", "target", "tir", "lower"},
     "runtime": {"base", "target"},
-    "tune": {"base", "expr", "target", "tir", "schedule", "lower", "codegen", "runtime"},
+    "tune": {
+        *("base", "expr", "target", "tir", "script", "schedule", "lower", "codegen", "runtime"),
+    },
 }
 # driver/ joins the rooms above; the doors stand on it.
 ROOMS["driver"] = set(ROOMS)
@@ -55,6 +57,8 @@ WALLS: dict[str, tuple[str, ...]] = {
     "islpy": ("poly/", "schedule/integer_sets.py"),
     "xgboost": ("tune/",),
     "psycopg": ("tune/",),
+    "distributed": ("tune/measure/executors.py",),
+    "ray": ("tune/measure/executors.py",),
     "cuda": ("runtime/",),
     "torch": ("frontend/torch.py", "frontend/torch/"),
     "sympy": ("frontend/torch/",),
@@ -81,7 +85,7 @@ PEERS = {"torch", "onnx", "onnxruntime"}
 # Importing tileloom must not pull these in.
 HEAVY = (
     *("llvmlite", "onnx", "onnxruntime", "torch", "islpy", "psycopg", "xgboost", "scipy"),
-    *("rich", "click"),
+    *("rich", "click", "distributed", "ray"),
 )
 # Reading and printing a script must not pull these in: together they take several times as long.
 NOT_FOR_SCRIPTS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tileloom.target import target
 from tileloom.tir import assert_structural_equal
 from tileloom.tune.context import Postproc, TuneContext
 from tileloom.tune.kinds import RuleKind
+from tileloom.tune.postprocs._common import accepted
 from tileloom.tune.postprocs.defaults import default_postprocs
 from tileloom.tune.postprocs.disallow_async_strided_mem_copy import DisallowAsyncStridedMemCopy
 from tileloom.tune.postprocs.disallow_dynamic_loop import DisallowDynamicLoop
@@ -22,7 +24,11 @@ from tileloom.tune.postprocs.rewrite_parallel_vectorize_unroll import RewritePar
 from tileloom.tune.postprocs.rewrite_reduction_block import RewriteReductionBlock
 from tileloom.tune.postprocs.rewrite_tensorize import RewriteTensorize
 from tileloom.tune.postprocs.rewrite_unbound_block import RewriteUnboundBlock
-from tileloom.tune.postprocs.verify_gpu_code import VerifyGPUCode
+from tileloom.tune.postprocs.verify_gpu_code import (
+    VerifyGPUCode,
+    least_shared_bytes,
+    reject_early,
+)
 
 CPU = target("cpu -mcpu=x86-64-v3")
 GPU = target("cuda -arch=sm_80")
@@ -434,12 +440,52 @@ def test_what_a_gpu_can_run() -> None:
     assert not applied(threaded(2048), VerifyGPUCode(), GPU), "too many threads"
 
 
+def test_what_is_read_of_shared_memory_is_there() -> None:
+    sch = threaded(256)
+    assert least_shared_bytes(sch) == 4096 * 4
+    assert applied(sch, VerifyGPUCode(), replace(GPU, shared_memory=16384))
+    assert not applied(sch, VerifyGPUCode(), replace(GPU, shared_memory=16383))
+    assert least_shared_bytes(schedule(ELEMENTWISE)) == 0
+
+
+def test_buffers_that_take_turns_in_shared_memory() -> None:
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8, 256), "float32"), B: T.Buffer((8, 256), "float32"),
+         C: T.Buffer((8, 256), "float32"), D: T.Buffer((8, 256), "float32")):
+    for i in range(8):
+        for j in range(256):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + 1.0
+        for j in range(256):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = B[vi, vj] + 1.0
+"""
+    )
+    i = sch.get_loops("C")[0]
+    sch.bind(i, "blockIdx.x")
+    for name in "CD":
+        sch.bind(sch.get_loops(name)[-1], "threadIdx.x")
+        copy = sch.cache_read(name, 0, "shared")
+        sch.compute_at(copy, i, index={"C": 0, "D": 2}[name])
+        sch.bind(sch.get_loops(copy)[-1], "threadIdx.x")
+    for memory, right in ((2048, True), (1024, True), (1023, False)):
+        machine = replace(GPU, shared_memory=memory)
+        assert applied(sch, VerifyGPUCode(), machine) is right
+
+
 def test_threads_that_rules_allow() -> None:
     for fewest, most, right in ((32, 1024, True), (256, 256, True), (257, 1024, False)):
         sch = threaded(256)
         sch.annotate("C", "meta_schedule.thread_extent_low_inclusive", fewest)
         sch.annotate("C", "meta_schedule.thread_extent_high_inclusive", most)
         assert applied(sch, VerifyGPUCode(), GPU) is right
+        again = Schedule(sch._original)
+        replayed = accepted(sch.trace.apply_to_schedule, again, False, reject_early(again, GPU))
+        assert replayed is right
 
 
 def test_virtual_threads() -> None:
