@@ -43,6 +43,9 @@ class Numbers:
     def replayed(self, trace: list[Any]) -> Candidate | None:
         return self.made(trace[0])
 
+    def exact(self, trace: list[Any]) -> Candidate | None:
+        return self.made(trace[0])
+
     def made(self, number: int) -> Candidate | None:
         if number % 2 or not 0 <= number < 1000:
             return None
@@ -105,6 +108,20 @@ def test_the_same_seed_gives_the_same_candidates_in_the_same_order() -> None:
     found = [search(RandomModel(5), seed) for seed in (7, 7, 8)]
     batches = [[batch(s, 8) for _ in range(3)] for s in found]
     assert batches[0] == batches[1] != batches[2]
+
+
+@dataclass(frozen=True)
+class Doubtful(Numbers):
+    """Every third number is refused by the last check."""
+
+    def exact(self, trace: list[Any]) -> Candidate | None:
+        return self.made(trace[0]) if trace[0] % 3 else None
+
+
+def test_what_the_last_check_refuses_is_not_proposed() -> None:
+    found = EvolutionarySearch("numbers", Doubtful(), Exact(), (1.0,), 1, SMALL)
+    keys = [key for _ in range(4) for key in batch(found, 8)]
+    assert keys and all(key % 3 for key in keys)
 
 
 @dataclass(frozen=True)

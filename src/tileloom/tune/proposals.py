@@ -18,6 +18,7 @@ from ..schedule.schedule import Schedule
 from ..schedule.trace import Trace
 from ..tir import IRModule, structural_hash
 from .context import Mutator, Postproc, TuneContext
+from .postprocs.verify_gpu_code import reject_early
 
 #: The features of a program: rows of numbers.
 Extract = Callable[[IRModule], NDArray[np.float64]]
@@ -70,15 +71,32 @@ class Proposer:
         """What a trace makes of the program; its postprocessing steps are taken anew."""
         return self._made(Trace.from_json(trace), 1)
 
-    def _made(self, trace: Trace, seed: int) -> Candidate | None:
-        sch = Schedule(self.context.mod, seed=seed, error_render_level="none")
+    def exact(self, trace: TraceJSON) -> Candidate | None:
+        """What the steps of a trace make of the program, and nothing else; each is checked."""
+        sch = self._schedule(1, check=True)
         try:
-            trace.apply_to_schedule(sch, remove_postproc=True)
+            Trace.from_json(trace).apply_to_schedule(sch, remove_postproc=False)
+        except UserError:
+            return None
+        return self._candidate(sch)
+
+    def _made(self, trace: Trace, seed: int) -> Candidate | None:
+        """A candidate, made without most checks: `exact` makes them where it is to be measured."""
+        sch = self._schedule(seed, check=False)
+        early = reject_early(sch, self.context.target) if self.context.target.max_threads else None
+        try:
+            trace.apply_to_schedule(sch, remove_postproc=True, decision_provider=early)
             sch.enter_postproc()
             if not all(step.apply(sch, self.context) for step in self.postprocs):
                 return None
         except UserError:  # a refusal: what was drawn is not possible here
             return None
+        return self._candidate(sch)
+
+    def _schedule(self, seed: int, check: bool) -> Schedule:
+        return Schedule(self.context.mod, seed=seed, error_render_level="none", enable_check=check)
+
+    def _candidate(self, sch: Schedule) -> Candidate | None:
         if sch.trace is None:
             return None
         return Candidate(sch.trace.as_json(), structural_hash(sch.mod), self.extract(sch.mod))

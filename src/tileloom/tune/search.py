@@ -70,7 +70,7 @@ class EvolutionarySearch:
         self._random = Random(self.seed)
 
     def propose(self, count: int) -> list[Candidate] | None:
-        """The next candidates to measure; None if sampling finds none any more."""
+        """The next candidates to measure, each legal; None if sampling finds none any more."""
         measured = self._from_measured()
         sampled = self._sampled(self.config.population_size - len(measured))
         if sampled is None:
@@ -79,7 +79,8 @@ class EvolutionarySearch:
         found = self._evolved([*measured, *sampled], count)
         chosen = self._picked(found[: count - randoms], sampled, count)
         self.measured |= {candidate.key for candidate in chosen}
-        return chosen
+        checked = self.workers.map("exact", [(candidate.trace,) for candidate in chosen])
+        return [candidate for candidate in checked if candidate is not None]
 
     def record(self, candidates: Sequence[Candidate], seconds: Sequence[float]) -> None:
         """Learn how long candidates took; infinity or `FAILED` for those that failed."""
