@@ -12,7 +12,7 @@ from itertools import chain
 from math import prod
 from typing import Any, Literal, Self
 
-from ...expr import REDUCE, SPATIAL, Var
+from ...expr import REDUCE, SPATIAL, Expr
 from ...schedule.errors import ScheduleError
 from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
@@ -63,7 +63,7 @@ class Tiling:
     block: BlockRV
     target: Target
     tiles: list[list[LoopRV]] = field(default_factory=list)
-    factors: list[list[Var]] = field(default_factory=list)
+    factors: list[list[Expr]] = field(default_factory=list)
     read_copies: dict[int, BlockRV] = field(default_factory=dict)
     write_copies: dict[int, BlockRV] = field(default_factory=dict)
 
@@ -206,7 +206,7 @@ class MultiLevelTiling:
 
     def split_loop(
         self, way: Tiling, loop: LoopRV, count: int
-    ) -> tuple[Sequence[Var], Sequence[LoopRV]]:
+    ) -> tuple[Sequence[Expr], Sequence[LoopRV]]:
         """Split a loop into `count`, by factors that are drawn; answer factors and loops."""
         factors = way.sch.sample_perfect_tile(loop, count, self.max_innermost_factor)
         return factors, way.sch.split(loop, factors)
