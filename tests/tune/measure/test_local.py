@@ -91,11 +91,19 @@ def test_a_crash_that_others_may_have_caused_is_tried_again() -> None:
         assert [executor.submit(tasks.crash_after_others, k).result(30) for k in (1, 2)] == [1, 2]
 
 
-def test_a_worker_killed_while_idle_is_replaced() -> None:
+def test_a_worker_killed_while_idle_costs_no_try(tmp_path: Path) -> None:
     with LocalExecutor() as executor:
-        first = executor.submit(tasks.process_number).result(30)
-        os.kill(first, signal.SIGKILL)
-        assert executor.submit(tasks.process_number).result(30) != first
+        number = executor.submit(tasks.process_number).result(30)
+        os.kill(number, signal.SIGKILL)
+        assert is_gone(number)
+        assert executor.submit(tasks.survive, str(tmp_path), 1).result(30) == 2
+
+
+def test_a_worker_that_holds_much_memory_is_replaced() -> None:
+    with LocalExecutor(1, Limits(memory=200 * MEBI)) as executor:
+        number = executor.submit(tasks.process_number).result(30)
+        assert executor.submit(tasks.keep, 120 * MEBI).result(30) == number
+        assert executor.submit(tasks.process_number).result(30) != number
 
 
 def test_workers_are_pinned() -> None:

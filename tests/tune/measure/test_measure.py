@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import types
+from collections.abc import Callable
 from concurrent.futures import (
     CancelledError,
     Executor,
@@ -10,6 +12,8 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -141,31 +145,36 @@ def test_local_addresses() -> None:
         assert (executor.workers, executor.limits) == (3, limits)
 
 
-class _Reference:
-    def __init__(self, pool: Executor, *call: object) -> None:
-        self.made: Future[object] = pool.submit(*call)  # type: ignore[arg-type]
+class Ray:
+    """A stand-in for the package: tasks run in a thread, and what is cancelled runs on."""
 
-    def future(self) -> Future[object]:
-        return self.made
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self.pool = pool
+        self.asked: list[object] = []
+
+    def remote(self, **options: object) -> Callable[[Callable[..., object]], object]:
+        self.asked.append(options)
+        return lambda function: types.SimpleNamespace(remote=partial(self.start, function))
+
+    def start(self, *call: Any) -> object:
+        future: Future[object] = self.pool.submit(*call)
+        return types.SimpleNamespace(future=lambda: future)
+
+    def cancel(self, _: object) -> None:
+        self.asked.append("cancel")
 
 
 def test_tasks_of_ray_are_futures() -> None:
-    """With a stand-in for the package: what is asked of it, and that nothing is kept."""
-    asked: list[object] = []
-    pool = ThreadPoolExecutor(1)
-
-    def remote(**options: object) -> object:
-        asked.append(options)
-        return lambda fn: types.SimpleNamespace(remote=lambda *a: _Reference(pool, fn, *a))
-
-    package = types.SimpleNamespace(
-        remote=remote,
-        wait=lambda references, num_returns: None,
-        cancel=lambda reference: asked.append("cancel"),
-    )
-    with pool, RayExecutor(package) as executor:
-        assert executor.submit(max, 3, 4).result(10) == 4
-        assert asked == [{"max_retries": 1, "num_cpus": 1}]
-    assert not executor._open
+    with ThreadPoolExecutor(1) as pool:
+        ray = Ray(pool)
+        with RayExecutor(ray) as executor:
+            assert executor.submit(max, 3, 4).result(10) == 4
+            with pytest.raises(ZeroDivisionError):
+                executor.submit(divmod, 1, 0).result(10)
+            slow = executor.submit(time.sleep, 0.05)
+            assert slow.cancel() and slow.cancelled()
+            last = executor.submit(max, 5, 6)
+        assert last.result() == 6
+    assert ray.asked == [{"max_retries": 1, "num_cpus": 1}, "cancel"] and not executor._open
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(max, 3, 4)

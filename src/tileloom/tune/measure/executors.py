@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Executor, Future
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
@@ -74,6 +76,20 @@ _OPENERS: dict[str, Callable[[str], Executor]] = {"dask": _dask, "ray": _ray}
 _PACKAGES = {"dask": "distributed", "ray": "ray"}
 
 
+def _pass_on(future: Future[T], done: Future[T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    error = done.exception()
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(done.result())
+
+
+def _called(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    return function(*arguments, **keywords)
+
+
 class RayExecutor(Executor):
     """Tasks of Ray as futures; one whose machine is lost is tried again on another.
 
@@ -83,6 +99,8 @@ class RayExecutor(Executor):
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
+        # Ray calls functions written in Python alone, such as this one, which calls any.
+        self._call = ray.remote(max_retries=_RETRIES, num_cpus=1)(_called)
         self._lock = threading.Lock()
         self._open: dict[Future[Any], Any] = {}  # references by their futures
         self._is_shut = False
@@ -96,11 +114,12 @@ class RayExecutor(Executor):
         with self._lock:
             if self._is_shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            remote = self._ray.remote(max_retries=_RETRIES, num_cpus=1)(fn)
-            reference = remote.remote(*args, **kwargs)
-            future: Future[T] = reference.future()
+            reference = self._call.remote(fn, *args, **kwargs)
+            # Ray's own future must not be cancelled: the thread that has its result would fail.
+            future: Future[T] = Future()
             self._open[future] = reference
         future.add_done_callback(self._forget)
+        reference.future().add_done_callback(partial(_pass_on, future))
         return future
 
     def _forget(self, future: Future[Any]) -> None:
@@ -113,9 +132,8 @@ class RayExecutor(Executor):
         """Take no more tasks; wait for those there are, or cancel them."""
         with self._lock:
             self._is_shut = True
-            left = dict(self._open)
-        for future, reference in left.items() if cancel_futures else ():
-            self._ray.cancel(reference)
+            left = list(self._open)
+        for future in left if cancel_futures else ():
             future.cancel()
-        if wait and not cancel_futures:
-            self._ray.wait(list(left.values()), num_returns=len(left)) if left else None
+        if wait:
+            futures.wait(left)
