@@ -24,7 +24,7 @@ from tileloom.tune.tune_program import tune
 from tileloom.tune.tuner import TuneConfig, TuningTask, tune_tasks
 
 CPU = target("cpu -mcpu=x86-64-v3 -num-cores=2")
-FEW = SearchConfig(population_size=12, init_min_unmeasured=6, genetic_num_iters=1)
+FEW = SearchConfig(population_size=6, init_min_unmeasured=4, genetic_num_iters=1)
 
 
 def matmul(n: int) -> IRModule:
@@ -112,8 +112,8 @@ def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
 
 
 def test_several_programs_share_the_trials(store: RecordStore) -> None:
-    found = go(store, Counted(), 16, matmul(16), matmul(8), trials_per_task=8)
-    assert [len(progress.best) for progress in found] == [2, 2]
+    found = go(store, Counted(), 8, matmul(16), matmul(8), trials_per_task=4)
+    assert [len(progress.best) for progress in found] == [1, 1]
     (few,) = go(store, Counted(), 16, matmul(4), trials_per_task=6)
     assert few.is_over and len(list(store.all(workload_key(matmul(4)), target_key(CPU)))) == 6
 
@@ -123,7 +123,7 @@ def test_the_same_seed_measures_the_same(tmp_path: Path) -> None:
     for k, seed in enumerate((3, 3, 4)):
         with open_records(tmp_path / f"{k}.db") as store:
             measure = Counted()
-            go(store, measure, 8, seed=seed)
+            go(store, measure, 4, seed=seed)
             found.append(measure.keys)
     assert found[0] == found[1] != found[2]
 
@@ -143,8 +143,9 @@ def test_a_program_has_one_function(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_program_from_beginning_to_end(tmp_path: Path) -> None:
     """On this machine: measured in a process of its own, found again without measuring."""
-    found = tune(matmul(32), trials=4, batch=4, records=tmp_path / "records.db")
+    place = tmp_path / "records.db"
+    found = tune(matmul(32), trials=4, batch=4, records=place, search=FEW)
     assert found.trials == 4 and 0 < found.seconds < 1
-    again = tune(matmul(32), trials=1, batch=1, records=tmp_path / "records.db")
+    again = tune(matmul(32), trials=1, batch=1, records=place, search=FEW)
     assert again.trials == 5 and again.seconds <= found.seconds
     assert "parallel" in found.schedule().mod.script()

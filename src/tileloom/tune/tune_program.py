@@ -21,6 +21,7 @@ from .cost_model import CostModel, XGBModel
 from .measure import executor_of
 from .proposals import TraceJSON
 from .records import open_records, target_key, workload_key
+from .search import SearchConfig
 from .tuner import MeasureOn, OnRound, TuneConfig, TuningTask, tune_tasks
 
 
@@ -65,6 +66,7 @@ def tune(
     batch: int = 64,
     firsts: Sequence[TraceJSON] = (),
     cost_model: CostModel | None = None,
+    search: SearchConfig | None = None,
     on_round: OnRound | None = None,
 ) -> Tuned:
     """Look for the fastest schedule of a program, by MetaSchedule's design space and search.
@@ -82,6 +84,7 @@ def tune(
         batch: candidates of a round.
         firsts: traces that are measured before any others.
         cost_model: learns from measurements; boosted trees unless given.
+        search: parameters of the search, MetaSchedule's unless given.
         on_round: told after each round.
 
     Raises:
@@ -93,7 +96,9 @@ def tune(
         raise UserError(f'a program to tune has one function, called "main", not {names}')
     machine = target if isinstance(target, Target) else parse_target(target)
     task = TuningTask(TuneContext(mod, machine), firsts=firsts)
-    config = TuneConfig(trials, batch=batch, seed=seed, workers=workers)
+    config = TuneConfig(
+        trials, batch=batch, seed=seed, workers=workers, search=search or SearchConfig()
+    )
     with ExitStack() as opened:
         store = opened.enter_context(open_records(records or _usual_place()))
         runner = opened.enter_context(executor_of(executor))
