@@ -15,7 +15,6 @@ from ...expr import (
     Add,
     And,
     Call,
-    Cast,
     Div,
     Expr,
     FloatImm,
@@ -120,6 +119,11 @@ def plus(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return a if b is ZEROS else tuple(map(add, a, b))
 
 
+def unit(place: int) -> tuple[int, ...]:
+    """One operation."""
+    return _UNIT[place]
+
+
 def place_of(expr: Expr) -> int | None:
     """Where an operation is counted; None for what is none."""
     kind = type(expr)
@@ -154,10 +158,3 @@ def _free_select(expr: Expr) -> Expr | None:
     if isinstance(expr, Select) and not has_load(expr):
         return const(1.0 if expr.dtype.is_float else 1, expr.dtype)
     return None
-
-
-def is_constant(expr: Expr) -> bool:
-    """Whether a value is a number."""
-    while isinstance(expr, Cast):
-        expr = expr.value
-    return isinstance(expr, IntImm | FloatImm)

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...expr import Expr, IntImm, Var, free_vars, substitute
+from ...expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, free_vars, substitute
 from ...expr.analyzer import Analyzer
+from ...expr.bounds import BoundAnalyzer, ConstIntBound
 from ...expr.linear import atom, constant
 from ...lower.analysis.linear import linear
 from .program import Form
+from .quotients import expr_of, joined, quotient, quotient_of_remainder, remainder
 
 
 class Forms:
     """Sums for expressions, in which the variables of blocks are what they are bound to.
 
     Args:
+        ranges: of all loops that there are so far.
         analyzer: makes what knows the ranges of all loops, for what is to be simplified.
     """
 
-    def __init__(self, analyzer: Callable[[], Analyzer]) -> None:
+    def __init__(
+        self, ranges: Mapping[Expr, ConstIntBound], analyzer: Callable[[], Analyzer]
+    ) -> None:
+        self.bounds = BoundAnalyzer(ranges)
         self._values: dict[Expr, Form] = {}
         self._make_analyzer = analyzer
         self._analyzer: Analyzer | None = None
@@ -41,7 +47,7 @@ class Forms:
         number, odd = base.const, 0
         for term, factor in base.terms.items():
             if not isinstance(term, Var):
-                return self._simple(expr)
+                return joined(self._of(expr))
             value = self._values.get(term)
             if value is None:
                 terms[term] = terms.get(term, 0) + factor
@@ -50,11 +56,34 @@ class Forms:
             for part, inner in value.terms.items():
                 odd += not isinstance(part, Var)
                 terms[part] = terms.get(part, 0) + inner * factor
-        if odd > 1 and len(base.terms) > 1:
-            return self._simple(expr)  # quotients and remainders may become one term
         if 0 in terms.values():
             terms = {term: factor for term, factor in terms.items() if factor}
-        return type(base)(base.dtype, terms, number)
+        total = Form(base.dtype, terms, number)
+        return joined(total) if odd > 1 and len(base.terms) > 1 else total
+
+    def _of(self, expr: Expr) -> Form:
+        """The sum that an index with quotients or remainders is."""
+        match expr:
+            case Var():
+                return self._values.get(expr) or atom(expr)
+            case IntImm():
+                return constant(expr.dtype, expr.value)
+            case Add(a, b):
+                return self._of(a).plus(self._of(b))
+            case Sub(a, b):
+                return self._of(a).plus(self._of(b), -1)
+            case Mul(a, IntImm() as factor):
+                return self._of(a).scaled(factor.value)
+            case FloorDiv(FloorMod(a, IntImm() as modulus), IntImm() as divisor) if (
+                modulus.value > 0 and divisor.value > 0
+            ):
+                return quotient_of_remainder(self._of(a), modulus.value, divisor.value, self.bounds)
+            case FloorDiv(a, IntImm() as divisor) if divisor.value > 0:
+                return quotient(self._of(a), divisor.value, self.bounds)
+            case FloorMod(a, IntImm() as divisor) if divisor.value > 0:
+                return remainder(self._of(a), divisor.value, self.bounds)
+            case _:
+                return linear(self.simplified(expr))
 
     def all(self, exprs: Sequence[Expr]) -> list[Form]:
         """The sums of several indices."""
@@ -73,10 +102,7 @@ class Forms:
     def in_loops(self, expr: Expr) -> Expr:
         """An expression in terms of the loops."""
         values = self._values
-        return substitute(expr, {v: values[v].expr for v in free_vars(expr) if v in values})
-
-    def _simple(self, expr: Expr) -> Form:
-        return linear(self.simplified(expr))
+        return substitute(expr, {v: expr_of(values[v]) for v in free_vars(expr) if v in values})
 
 
 def known_number(value: object) -> int:

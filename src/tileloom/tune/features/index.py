@@ -23,6 +23,7 @@ from ...expr import (
 from ...expr.bounds import BoundAnalyzer, ConstIntBound, const_int_bound
 from .counts import ADDSUB, INT, MUL, ZEROS, plus, summary
 from .program import Form
+from .quotients import expr_of
 
 
 def is_plain(form: Form) -> bool:
@@ -106,7 +107,7 @@ def coefficients(form: Form) -> dict[Var, int]:
     """
     factors = form.terms.values()
     if not is_plain(form) or any(factor < 0 for factor in factors):
-        expr = form.expr
+        expr = expr_of(form)
         return {var: _coefficient(expr, var) for var in variables_of(form)}
     last = min((factor for factor in factors if factor > 1), default=1)
     return {term: 1 if factor == 1 else last for term, factor in form.terms.items()}  # type: ignore[misc]

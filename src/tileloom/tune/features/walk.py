@@ -28,7 +28,8 @@ from ...tir import (
     stmt_children,
     stmt_exprs,
 )
-from .counts import is_constant, summary, without_free_selects
+from .conditions import condition
+from .counts import summary, without_free_selects
 from .forms import Forms
 from .guards import limits_of, written_form
 from .index import is_plain
@@ -45,6 +46,7 @@ from .program import (
     Store,
 )
 from .threads import launched, tag_of, unroll_step
+from .values import value_summary
 
 
 def walk(func: PrimFunc) -> GatheredProgram:
@@ -57,7 +59,7 @@ def walk(func: PrimFunc) -> GatheredProgram:
 class _Walk:
     def __init__(self, func: PrimFunc) -> None:
         self.program = GatheredProgram()
-        self.forms = Forms(lambda: analyzer_of(func.body))
+        self.forms = Forms(self.program.ranges, lambda: analyzer_of(func.body))
         self.nest: Nest = ()
         self.scope = AllocationScope(None, (), frozenset())
         self.threads: dict[str, Loop] | None = None  # of the kernel that we are in
@@ -228,21 +230,17 @@ class _Walk:
         for index in stmt.indices:
             self._read(index)
         target = self._access(stmt.buffer, stmt.indices)
-        value = without_free_selects(stmt.value)
-        found = summary(value)
-        if not found.is_fixed:
-            value = self.forms.simplified(value)
-            found = summary(value)
-        loads = [self._access(load.buffer, load.indices) for load in found.loads]
-        if not is_constant(value):
+        found = value_summary(without_free_selects(stmt.value), self.forms)
+        if found is not None:
+            loads = [self._access(load.buffer, load.indices) for load in found.loads]
             self.program.stores.append(Store(self.nest, target, loads, found.counts))
 
     def visit_if(self, stmt: IfThenElse) -> None:
         self._read(stmt.condition)
-        condition = self.forms.simplified(stmt.condition)
-        if not (isinstance(condition, IntImm) and not condition.value):
+        known = condition(stmt.condition, self.forms)
+        if known is not False:
             self.visit(stmt.then_case)
-        if stmt.else_case is not None and not (isinstance(condition, IntImm) and condition.value):
+        if stmt.else_case is not None and known is not True:
             self.visit(stmt.else_case)
 
     def visit_let(self, stmt: LetStmt) -> None:
