@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
-from ...expr import Expr, IntImm, Var, free_vars
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, free_vars
 from ...expr.bounds import BoundAnalyzer, const_int_bound
 from ...lower.analysis.linear import number
 from ...lower.analysis.regions import Table, interval_of
@@ -25,6 +26,7 @@ from .program import (
     GatheredProgram,
     Nest,
 )
+from .quotients import bound_of, quotient, remainder, sum_of
 from .threads import shares
 
 _UNKNOWN = (1 << 63) - 1  # the bound of an extent of which nothing is known
@@ -168,6 +170,9 @@ def _sum(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
 
 def _mixed(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
     """The same, where variables of both kinds stand in one quotient or remainder."""
+    apart = _apart(form, kept, bounds)
+    if apart is not form:
+        return _sum(apart, kept, bounds)
     table = Table()
     for var, (first, last) in bounds.facts.items():
         if isinstance(var, Var) and var not in kept:
@@ -176,3 +181,25 @@ def _mixed(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
     if ends is None or ends[0].terms != ends[1].terms:
         return None
     return ends[0].terms, ends[0].const, ends[1].const
+
+
+def _apart(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> Form:
+    """The sum with quotients and remainders, as far as that goes, of kept variables alone: what
+    else is in them is too small to matter."""
+    for term, factor in form.terms.items():
+        if not isinstance(term, FloorDiv | FloorMod) or not isinstance(term.b, IntImm):
+            continue
+        divisor, total = term.b.value, sum_of(term.a)
+        outer = {t: k for t, k in total.terms.items() if free_vars(t) <= kept}
+        inner = Form(
+            total.dtype, {t: k for t, k in total.terms.items() if t not in outer}, total.const
+        )
+        step = gcd(divisor, *outer.values())
+        low, high = bound_of(inner, bounds)
+        if not outer or not inner.terms or low < 0 or high >= step:
+            continue
+        rest, alone = form.without(term), Form(total.dtype, outer, 0)
+        if isinstance(term, FloorDiv):
+            return rest.plus(quotient(alone, divisor, bounds), factor)
+        return rest.plus(remainder(alone, divisor, bounds).plus(inner), factor)
+    return form

@@ -26,13 +26,20 @@ class Forms:
     ) -> None:
         self.bounds = BoundAnalyzer(ranges)
         self._values: dict[Expr, Form] = {}
+        self._written: dict[Expr, Expr] = {}
         self._make_analyzer = analyzer
         self._analyzer: Analyzer | None = None
         self._simplified: dict[Expr, Expr] = {}
 
-    def bind(self, var: Var, value: Form) -> None:
-        """Tell what a variable stands for from here on."""
+    def bind(self, var: Var, value: Form, written: Expr | None = None) -> None:
+        """Tell what a variable stands for from here on, and how that is written."""
         self._values[var] = value
+        if written is not None:
+            self._written[var] = written
+
+    def written(self, expr: Expr) -> Expr:
+        """What a variable is bound to, as it is written; the expression itself if it is none."""
+        return self._written.get(expr, expr)
 
     def bind_number(self, var: Var, value: int) -> None:
         """Tell that a variable is a number."""

@@ -170,7 +170,7 @@ class _Walk:
             self._read(value)
         self._read(stmt.predicate)
         for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True):
-            self.forms.bind(axis.var, self.forms.of(value))
+            self.forms.bind(axis.var, self.forms.of(value), value)
         outer = self.limits, self.bindings
         predicate = self.forms.in_loops(stmt.predicate)
         self.limits, self.bindings = limits_of(predicate), stmt.bindings
