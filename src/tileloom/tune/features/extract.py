@@ -13,8 +13,7 @@ import numpy as np
 from ...target import Target
 from ...tir import Block, Buffer, IRModule, PrimFunc, pre_order
 from .allocations import PlacedBuffer, allocated, memory_of
-from .counts import plus
-from .index import arithmetic
+from .index import add_arithmetic
 from .names import WORKLOADS, feature_names
 from .program import GatheredProgram, Store
 from .regions import READ, READ_WRITE, WRITE, BufferUse, Numbers, Work, find_regions
@@ -105,7 +104,7 @@ def _works(program: GatheredProgram, func: PrimFunc, names: Mapping[Buffer, str]
 
 def _work(store: Store, places: dict[Buffer, PlacedBuffer]) -> Work:
     uses: dict[Buffer, BufferUse] = {}
-    counts = tuple(store.counts)
+    counts = list(store.counts)
     for access in store.accesses():
         memory = places.get(access.buffer)
         if memory is None:
@@ -113,7 +112,7 @@ def _work(store: Store, places: dict[Buffer, PlacedBuffer]) -> Work:
         indices = memory.indices(access)
         if uses:
             for form in indices:
-                counts = plus(counts, arithmetic(form))
+                add_arithmetic(form, counts)
         use = uses.get(access.buffer)
         if use is None:
             kind = READ if uses else WRITE

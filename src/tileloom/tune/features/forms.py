@@ -10,7 +10,7 @@ from ...expr.bounds import BoundAnalyzer, ConstIntBound
 from ...expr.linear import atom, constant
 from ...lower.analysis.linear import linear
 from .program import Form
-from .quotients import expr_of, joined, quotient, quotient_of_remainder, remainder
+from .quotients import expr_of, is_plain, joined, quotient, quotient_of_remainder, remainder
 
 
 class Forms:
@@ -49,46 +49,46 @@ class Forms:
         """The sum that an index is."""
         if isinstance(expr, Var):
             return self._values.get(expr) or atom(expr)
-        base = linear(expr)
         terms: dict[Expr, int] = {}
-        number, odd = base.const, 0
-        for term, factor in base.terms.items():
-            if not isinstance(term, Var):
-                return joined(self._of(expr))
-            value = self._values.get(term)
-            if value is None:
-                terms[term] = terms.get(term, 0) + factor
-                continue
-            number += value.const * factor
-            for part, inner in value.terms.items():
-                odd += not isinstance(part, Var)
-                terms[part] = terms.get(part, 0) + inner * factor
+        number = self._collect(expr, 1, terms)
         if 0 in terms.values():
             terms = {term: factor for term, factor in terms.items() if factor}
-        total = Form(base.dtype, terms, number)
-        return joined(total) if odd > 1 and len(base.terms) > 1 else total
+        total = Form(expr.dtype, terms, number)
+        return total if is_plain(total) else joined(total)
 
-    def _of(self, expr: Expr) -> Form:
-        """The sum that an index with quotients or remainders is."""
+    def _collect(self, expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
+        """Add the terms of a multiple of an index to others; the number in it."""
+        kind = type(expr)
+        if kind is IntImm:
+            return expr.value * factor  # type: ignore[attr-defined,no-any-return]
+        if kind is Add or kind is Sub:
+            a, b = expr.children
+            second = factor if kind is Add else -factor
+            return self._collect(a, factor, terms) + self._collect(b, second, terms)
+        if kind is Mul and isinstance(expr.b, IntImm):  # type: ignore[attr-defined]
+            return self._collect(expr.a, factor * expr.b.value, terms)  # type: ignore[attr-defined]
+        if isinstance(expr, Var):
+            value = self._values.get(expr)
+            if value is None:
+                terms[expr] = terms.get(expr, 0) + factor
+                return 0
+        else:
+            value = self._divided(expr)
+        for term, inner in value.terms.items():
+            terms[term] = terms.get(term, 0) + inner * factor
+        return value.const * factor
+
+    def _divided(self, expr: Expr) -> Form:
+        """The sum that a quotient or remainder is."""
         match expr:
-            case Var():
-                return self._values.get(expr) or atom(expr)
-            case IntImm():
-                return constant(expr.dtype, expr.value)
-            case Add(a, b):
-                return self._of(a).plus(self._of(b))
-            case Sub(a, b):
-                return self._of(a).plus(self._of(b), -1)
-            case Mul(a, IntImm() as factor):
-                return self._of(a).scaled(factor.value)
             case FloorDiv(FloorMod(a, IntImm() as modulus), IntImm() as divisor) if (
                 modulus.value > 0 and divisor.value > 0
             ):
-                return quotient_of_remainder(self._of(a), modulus.value, divisor.value, self.bounds)
+                return quotient_of_remainder(self.of(a), modulus.value, divisor.value, self.bounds)
             case FloorDiv(a, IntImm() as divisor) if divisor.value > 0:
-                return quotient(self._of(a), divisor.value, self.bounds)
+                return quotient(self.of(a), divisor.value, self.bounds)
             case FloorMod(a, IntImm() as divisor) if divisor.value > 0:
-                return remainder(self._of(a), divisor.value, self.bounds)
+                return remainder(self.of(a), divisor.value, self.bounds)
             case _:
                 return linear(self.simplified(expr))
 

@@ -5,7 +5,7 @@ An index is a sum of loop variables and of other terms, with the largest factors
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import gcd
 
 from ...expr import (
@@ -17,23 +17,12 @@ from ...expr import (
     Mul,
     Sub,
     Var,
-    free_vars,
     post_order,
 )
-from ...expr.bounds import BoundAnalyzer, ConstIntBound, const_int_bound
-from .counts import ADDSUB, INT, MUL, ZEROS, plus, summary
+from ...expr.bounds import BoundAnalyzer, ConstIntBound
+from .counts import ADDSUB, INT, MUL, ZEROS, summary
 from .program import Form
-from .quotients import expr_of
-
-
-def is_plain(form: Form) -> bool:
-    """Whether all terms are variables."""
-    return all(isinstance(term, Var) for term in form.terms)
-
-
-def variables_of(form: Form) -> Iterable[Var]:
-    """The variables that stand in an index."""
-    return dict.fromkeys(var for term in form.terms for var in free_vars(term))
+from .quotients import ordered
 
 
 class TermBounds:
@@ -43,23 +32,21 @@ class TermBounds:
     `x % c` seems to be one number, or a few where the operand of the remainder has one itself.
     """
 
-    def __init__(self, term: Expr, firsts: Mapping[Var, int]) -> None:
+    def __init__(self, term: Expr, firsts: Mapping[Expr, ConstIntBound]) -> None:
         self._term = term
-        self.still = const_int_bound(term, {var: (first, first) for var, first in firsts.items()})
-        known = BoundAnalyzer({var: ConstIntBound(x, x) for var, x in firsts.items()})
-        self._facts: dict[Expr, ConstIntBound] = {}
+        known = BoundAnalyzer(firsts)
+        self.still = known.of(term)
+        self._facts = dict(firsts)
         for part in post_order(term):
             if isinstance(part, FloorMod) and isinstance(part.b, IntImm) and part.b.value > 0:
                 divisor, step = part.b.value, _step(part)
                 rest = known.of(part)[0] % step
                 self._facts[part] = ConstIntBound(rest, divisor - step + rest)
 
-    def of(self, ranges: Mapping[Var, tuple[int, int]]) -> ConstIntBound:
-        """The bounds while the variables have these."""
-        facts = self._facts.copy()
-        for var, ends in ranges.items():
-            facts[var] = ConstIntBound(*ends)
-        return BoundAnalyzer(facts).of(self._term)
+    def run(self, var: Var, ends: ConstIntBound) -> ConstIntBound:
+        """The bounds once another variable runs, between these ends."""
+        self._facts[var] = ends
+        return BoundAnalyzer(self._facts).of(self._term)
 
 
 def _step(expr: Expr) -> int:
@@ -80,18 +67,25 @@ def _step(expr: Expr) -> int:
             return 1
 
 
+def add_arithmetic(form: Form, counts: list[int]) -> None:
+    """Add the operations of an index to others, by kind."""
+    factors = form.terms.values()
+    if not factors:
+        return
+    counts[ADDSUB + INT] += len(factors) - 1 + (form.const != 0)
+    for term, factor in form.terms.items():
+        if factor != 1 and factor != -1:
+            counts[MUL + INT] += 1
+        if not isinstance(term, Var):
+            for place, count in enumerate(summary(term).counts):
+                counts[place] += count
+
+
 def arithmetic(form: Form) -> tuple[int, ...]:
     """The operations of an index, by kind."""
-    factors = form.terms.values()
-    adds = len(factors) - 1 + (form.const != 0) if factors else 0
-    muls = sum(factor not in (1, -1) for factor in factors)
     counts = list(ZEROS)
-    counts[ADDSUB + INT], counts[MUL + INT] = adds, muls
-    result = tuple(counts)
-    for term in form.terms:
-        if not isinstance(term, Var):
-            result = plus(result, summary(term).counts)
-    return result
+    add_arithmetic(form, counts)
+    return tuple(counts)
 
 
 def coefficients(form: Form) -> dict[Var, int]:
@@ -105,40 +99,67 @@ def coefficients(form: Form) -> dict[Var, int]:
     >>> coefficients(linear(i * 32 + j * 4 + k))
     {i: 4, j: 4, k: 1}
     """
-    factors = form.terms.values()
-    if not is_plain(form) or any(factor < 0 for factor in factors):
-        expr = expr_of(form)
-        return {var: _coefficient(expr, var) for var in variables_of(form)}
-    last = min((factor for factor in factors if factor > 1), default=1)
-    return {term: 1 if factor == 1 else last for term, factor in form.terms.items()}  # type: ignore[misc]
+    last, plain = 0, True
+    for term, factor in form.terms.items():
+        if factor < 0 or not isinstance(term, Var):
+            plain = False
+            break
+        if factor > 1 and (factor < last or not last):
+            last = factor
+    if plain:
+        return {t: 1 if k == 1 else last for t, k in form.terms.items()}  # type: ignore[misc]
+    steps = _steps_of(form)
+    return {var: _coefficient(steps, var) for var in steps if isinstance(var, Var)}
 
 
-class _Seen:
-    """What has been seen of one variable on a walk over an expression."""
+_Steps = tuple[Var | int | None, ...]  # variables, factors of products, and None for sums
 
-    def __init__(self, var: Var) -> None:
-        self.var = var
-        self.var_seen = self.product_seen = self.sum_seen = False
-        self.step = 0
 
-    def visit(self, expr: Expr) -> None:
+def _steps_of(form: Form) -> _Steps:
+    """What a walk over an index sees, operands before operations."""
+    steps: list[Var | int | None] = []
+    is_first = True
+    for term, factor in ordered(form):
+        steps += _steps_of_term(term)
+        if factor not in (1, -1):
+            steps.append(abs(factor))
+        if factor > 0 and not is_first:
+            steps.append(None)
+        is_first = False
+    if form.const > 0 and form.terms:  # before what is subtracted
+        negative = sum(factor < 0 for factor in form.terms.values())
+        at = len(steps)
+        for term, factor in ordered(form)[len(form.terms) - negative :]:
+            at -= len(_steps_of_term(term)) + (factor != -1)
+        steps.insert(at, None)
+    return tuple(steps)
+
+
+def _steps_of_term(expr: Expr) -> _Steps:
+    if isinstance(expr, Var):
+        return (expr,)
+    known = expr.memo.get("tune.steps")
+    if known is None:
+        inner: list[Var | int | None] = []
         for child in expr.children:
-            self.visit(child)
-        if expr is self.var:
-            self.var_seen, self.step = True, 2
-        elif not self.var_seen:
-            return
-        elif isinstance(expr, Mul) and not self.sum_seen:
+            inner += _steps_of_term(child)
+        if isinstance(expr, Add):
+            inner.append(None)
+        elif isinstance(expr, Mul):
             factor = next((x for x in (expr.a, expr.b) if isinstance(x, IntImm)), None)
-            if factor is not None:
-                self.product_seen, self.step = True, factor.value
-        elif isinstance(expr, Add) and not self.product_seen:
-            self.sum_seen, self.step = True, 1
+            inner += () if factor is None else (factor.value,)
+        known = expr.memo["tune.steps"] = tuple(inner)
+    return known
 
 
-def _coefficient(expr: Expr, var: Var) -> int:
-    seen = _Seen(var)
-    seen.visit(expr)
-    if not seen.var_seen:
-        return 0
-    return seen.step if seen.product_seen or seen.sum_seen else 1
+def _coefficient(steps: _Steps, var: Var) -> int:
+    var_seen = product_seen = sum_seen = False
+    step = 0
+    for item in steps:
+        if item is var:
+            var_seen, step = True, 2
+        elif var_seen and isinstance(item, int) and not sum_seen:
+            product_seen, step = True, item
+        elif var_seen and item is None and not product_seen:
+            sum_seen, step = True, 1
+    return step if product_seen or sum_seen else 1

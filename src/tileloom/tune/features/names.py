@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 _OPERATIONS = ("mad", "addsub", "mul", "divmod", "cmp", "mathfunc", "otherfunc")
 _POSITIONS = (
@@ -55,6 +56,7 @@ WORKLOADS = (
 SLOT_SIZE = len(_SLOT)
 
 
+@cache
 def feature_names(
     buffers_per_store: int = 5, samples: int = 10, workload: bool = False
 ) -> tuple[str, ...]:

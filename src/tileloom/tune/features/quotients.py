@@ -16,6 +16,11 @@ from .program import Form
 _MOST_TERMS = 3  # of a sum in which a leading term is looked for
 
 
+def is_plain(total: Form) -> bool:
+    """Whether all terms are variables."""
+    return all(isinstance(term, Var) for term in total.terms)
+
+
 def bound_of(total: Form, bounds: BoundAnalyzer) -> ConstIntBound:
     """The bounds of a sum."""
     low = high = total.const

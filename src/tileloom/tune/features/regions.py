@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...expr import Expr, Var, free_vars
+from ...expr.bounds import ConstIntBound
 from .allocations import PlacedBuffer
 from .index import TermBounds, coefficients
 from .program import Form, Loop, Nest
@@ -128,6 +129,7 @@ class _Rows:
         self.works: list[int] = []  # where the uses of a store begin
         self.use_bytes: list[int] = []
         self._axis = self._use = 0
+        self._moves: dict[Expr, list[tuple[int | None, ConstIntBound]]] = {}
 
     def add_axis(self, forms: Sequence[Form], nest: Nest, places: Mapping[Var, int]) -> None:
         """All indices of one axis of a buffer."""
@@ -146,7 +148,10 @@ class _Rows:
                 last += loop.first * factor
                 (high if factor > 0 else low)[place] += (loop.most - 1) * factor
                 continue
-            for at, ends in _moving(term, nest, places):
+            moves = self._moves.get(term)
+            if moves is None:
+                moves = self._moves[term] = _moving(term, nest, places)
+            for at, ends in moves:
                 a, b = (ends[0] * factor, ends[1] * factor)
                 a, b = (a, b) if a <= b else (b, a)
                 if at is None:
@@ -174,6 +179,7 @@ class _Rows:
         """A store is done."""
         self.works.append(self._use)
         self._use = len(self.uses)
+        self._moves = {}
 
     def fill(self, works: Sequence[Work]) -> None:
         """Compute all at once, and hand out the results."""
@@ -200,15 +206,14 @@ def _inwards(rows: Sequence[Sequence[int]]) -> Numbers:
 
 def _moving(
     term: Expr, nest: Nest, places: Mapping[Var, int]
-) -> list[tuple[int | None, tuple[int, int]]]:
+) -> list[tuple[int | None, ConstIntBound]]:
     """The bounds of a term: with its variables at their first values, then with more and more of
     their loops running, innermost first."""
     used = sorted({places[var] for var in free_vars(term) if var in places}, reverse=True)
-    ranges = {nest[place].var: (nest[place].first,) * 2 for place in used}
-    bounds = TermBounds(term, {var: first for var, (first, _) in ranges.items()})
-    result: list[tuple[int | None, tuple[int, int]]] = [(None, bounds.still)]
-    for place in used:
-        loop = nest[place]
-        ranges[loop.var] = loop.first, loop.first + loop.most - 1
-        result.append((place, bounds.of(ranges)))
+    loops = [nest[place] for place in used]
+    bounds = TermBounds(term, {loop.var: ConstIntBound(loop.first, loop.first) for loop in loops})
+    result: list[tuple[int | None, ConstIntBound]] = [(None, bounds.still)]
+    for place, loop in zip(used, loops, strict=True):
+        ends = ConstIntBound(loop.first, loop.first + loop.most - 1)
+        result.append((place, bounds.run(loop.var, ends)))
     return result

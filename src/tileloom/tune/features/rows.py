@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -49,6 +50,7 @@ def matrix(
     return result
 
 
+@cache
 def _scaled_columns(options: FeatureOptions) -> Numbers:
     """Which columns are on a logarithmic scale."""
     names = feature_names(options.buffers_per_store, options.samples)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from ...expr import REDUCE, SPATIAL, Expr, IntImm, Var, free_vars, has_load, substitute
@@ -32,7 +31,6 @@ from .conditions import condition
 from .counts import summary, without_free_selects
 from .forms import Forms
 from .guards import limits_of, written_form
-from .index import is_plain
 from .program import (
     AccessedRegion,
     AllocationScope,
@@ -45,6 +43,7 @@ from .program import (
     Nest,
     Store,
 )
+from .quotients import is_plain
 from .threads import launched, tag_of, unroll_step
 from .values import value_summary
 
@@ -77,6 +76,7 @@ class _Walk:
             return
         for expr in stmt_exprs(stmt):
             self._read(expr)
+            self._point(expr)
         for child in stmt_children(stmt):
             self.visit(child)
 
@@ -103,8 +103,10 @@ class _Walk:
         unroll = unroll_step(stmt.annotations)
         loop = Loop(stmt.loop_var, least, extent, most, stmt.kind, unroll_step=unroll)
         self._set_range(loop)
-        with self._inside(stmt.loop_var, (*self.nest, loop)):
-            self.visit(stmt.body)
+        outer = self.scope, self.nest
+        self._enter(stmt.loop_var, (*self.nest, loop))
+        self.visit(stmt.body)
+        self.scope, self.nest = outer
 
     def _number(self, expr: Expr) -> int | None:
         if isinstance(expr, IntImm):
@@ -145,22 +147,21 @@ class _Walk:
             self.forms.bind_number(stmt.loop_var, loop.first)
         elif stmt.loop_var is not loop.var:
             self.forms.bind(stmt.loop_var, atom(loop.var))
-        with self._inside(loop.var, nest) as scope:
-            self.loop_scopes[stmt.loop_var] = scope
-            if loop.tag.startswith("blockIdx"):
-                self.program.grids.append(scope)
-            self.visit(stmt.body)
+        outer = self.scope, self.nest
+        scope = self.loop_scopes[stmt.loop_var] = self._enter(loop.var, nest)
+        if loop.tag.startswith("blockIdx"):
+            self.program.grids.append(scope)
+        self.visit(stmt.body)
+        self.scope, self.nest = outer
 
-    @contextmanager
-    def _inside(self, var: Var | None, nest: Nest) -> Iterator[AllocationScope]:
-        outer, outer_nest = self.scope, self.nest
+    def _enter(self, var: Var | None, nest: Nest) -> AllocationScope:
+        outer = self.scope
         names = outer.variables if var is None else outer.variables | {var}
         scope = self.scope = AllocationScope(outer, nest, names, outer.depth + 1)
         self.nest = nest
         if var is not None:
             self.loop_scopes[var] = scope
-        yield scope
-        self.scope, self.nest = outer, outer_nest
+        return scope
 
     # ------------------------------------------------------------------------ blocks
 
@@ -168,25 +169,29 @@ class _Walk:
         block = stmt.block
         for value in stmt.iter_values:
             self._read(value)
-        self._read(stmt.predicate)
         for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True):
             self.forms.bind(axis.var, self.forms.of(value), value)
-        outer = self.limits, self.bindings
-        predicate = self.forms.in_loops(stmt.predicate)
-        self.limits, self.bindings = limits_of(predicate), stmt.bindings
-        with self._inside(None, self.nest):
-            self._dominate(stmt)
-            for buffer in block.alloc_buffers:
-                found = BlockAllocation(buffer, self.scope)
-                self.program.allocations[buffer] = self.pointers[buffer.data] = found
-            for match in block.match_buffers:
-                self._match(match)
-            self.blocks.append(block)
-            if block.init is not None:
-                self.visit(block.init)
-            self.visit(block.body)
-            self.blocks.pop()
-        self.limits, self.bindings = outer
+        outer = self.scope, self.limits, self.bindings
+        self.limits, self.bindings = self._limits(stmt.predicate), stmt.bindings
+        self._enter(None, self.nest)
+        self._dominate(stmt)
+        for buffer in block.alloc_buffers:
+            found = BlockAllocation(buffer, self.scope)
+            self.program.allocations[buffer] = self.pointers[buffer.data] = found
+        for match in block.match_buffers:
+            self._match(match)
+        self.blocks.append(block)
+        if block.init is not None:
+            self.visit(block.init)
+        self.visit(block.body)
+        self.blocks.pop()
+        self.scope, self.limits, self.bindings = outer
+
+    def _limits(self, predicate: Expr) -> Bounds:
+        if isinstance(predicate, IntImm):
+            return {}
+        self._read(predicate)
+        return limits_of(self.forms.in_loops(predicate))
 
     def _dominate(self, stmt: BlockRealize) -> None:
         """What a reduction writes is allocated outside of its loops, and so is what an axis of
@@ -258,11 +263,13 @@ class _Walk:
         if has_load(expr):
             for load in summary(expr).loads:
                 self._access(load.buffer, load.indices)
-        if self.pointers and expr.children:
-            for var in free_vars(expr):
-                found = self.pointers.get(var)
-                if found is not None:
-                    found.access(self.scope, self._declared(found.buffer))
+
+    def _point(self, expr: Expr) -> None:
+        """Note what an expression accesses through pointers."""
+        for var in free_vars(expr):
+            found = self.pointers.get(var)
+            if found is not None:
+                found.access(self.scope, self._declared(found.buffer))
 
     def _declared(self, buffer: Buffer) -> AccessedRegion | None:
         """The region of a buffer that the block around declares to access."""
