@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
 
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, free_vars
-from ...expr.bounds import BoundAnalyzer, const_int_bound
-from ...lower.analysis.linear import number
-from ...lower.analysis.regions import Table, interval_of
+from ...expr import Expr, IntImm
+from ...expr.bounds import const_int_bound
 from ...tir import Buffer
 from .forms import difference
-from .guards import with_limits
 from .program import (
     AccessedRegion,
     AllocationScope,
@@ -26,13 +22,11 @@ from .program import (
     GatheredProgram,
     Nest,
 )
-from .quotients import bound_of, quotient, remainder, sum_of
+from .spans import Span, Spans
 from .threads import shares
 
 _UNKNOWN = (1 << 63) - 1  # the bound of an extent of which nothing is known
-_BoundedRegion = tuple[Sequence[tuple[Form, Form]], BoundAnalyzer]
 _Start = tuple[Mapping[Expr, int], int]  # a sum of terms, and a number
-_Span = tuple[Mapping[Expr, int], int, int]  # a sum of terms, and two numbers that are added to it
 
 
 @dataclass(slots=True, eq=False)
@@ -100,34 +94,33 @@ def _compacted(
 ) -> PlacedBuffer:
     buffer = found.buffer
     tags = program.tags
-    kept = {var for var in scope.variables if not (var in tags and shares(buffer.scope, tags[var]))}
-    common = BoundAnalyzer(program.ranges)
-    regions = [None if region is None else _with_bounds(region, common) for region in found.regions]
+    kept: set[Expr] = {
+        var for var in scope.variables if not shares(buffer.scope, tags.get(var, ""))
+    }
+    plain = Spans(kept, program.ranges, {})
+    regions = [None if region is None else _spans(region, plain) for region in found.regions]
     shape, starts = [], []
     for axis, extent in enumerate(shape_of(buffer)):
-        size, start = _axis(axis, extent, regions, kept)
+        size, start = _axis(
+            extent, [None if region is None else region[axis] for region in regions]
+        )
         shape.append(size)
         starts.append(start)
     return PlacedBuffer(buffer, tuple(shape), scope.nest, tuple(starts))
 
 
-def _with_bounds(region: AccessedRegion, common: BoundAnalyzer) -> _BoundedRegion:
-    if not region.limits:
-        return region.axes, common
-    return region.axes, BoundAnalyzer(with_limits(common.facts, region.limits))
+def _spans(region: AccessedRegion, plain: Spans) -> Sequence[Span | None]:
+    """What an access reaches of each axis."""
+    limits = region.limits
+    spans = Spans(plain.kept, plain.bounds.facts, limits) if limits else plain
+    return [spans.between(low, high) for low, high in region.axes]
 
 
-def _axis(
-    axis: int,
-    extent: int,
-    regions: Iterable[_BoundedRegion | None],
-    kept: set[Var],
-) -> tuple[int, _Start]:
+def _axis(extent: int, spans: Iterable[Span | None]) -> tuple[int, _Start]:
     """How much is accessed of an axis, and from where on."""
     whole: tuple[int, _Start] = extent, ({}, 0)
-    hull: _Span | None = None
-    for region in regions:
-        span = None if region is None else _span(*region[0][axis], kept, region[1])
+    hull: Span | None = None
+    for span in spans:
         if span is None or (hull is not None and span[0] != hull[0]):
             return whole
         hull = span if hull is None else (span[0], min(span[1], hull[1]), max(span[2], hull[2]))
@@ -137,69 +130,3 @@ def _axis(
     if high - low + 1 >= extent:
         return whole
     return high - low + 1, (terms, low if terms else max(low, 0))
-
-
-def _span(low: Form, high: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
-    """From where to where an index runs, while all variables but those kept do."""
-    first = _sum(low, kept, bounds)
-    if low is high or first is None:
-        return first
-    last = _sum(high, kept, bounds)
-    return None if last is None or last[0] != first[0] else (first[0], first[1], last[2])
-
-
-def _sum(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
-    terms: dict[Expr, int] = {}
-    low = high = form.const
-    for term, factor in form.terms.items():
-        if isinstance(term, Var):
-            inside = term in kept
-        else:
-            variables = free_vars(term)
-            inside = variables <= kept
-            if not inside and not variables.isdisjoint(kept):
-                return _mixed(form, kept, bounds)
-        if inside:
-            terms[term] = factor
-            continue
-        ends = bounds.of(term)
-        low += min(ends[0] * factor, ends[1] * factor)
-        high += max(ends[0] * factor, ends[1] * factor)
-    return terms, low, high
-
-
-def _mixed(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> _Span | None:
-    """The same, where variables of both kinds stand in one quotient or remainder."""
-    apart = _apart(form, kept, bounds)
-    if apart is not form:
-        return _sum(apart, kept, bounds)
-    table = Table()
-    for var, (first, last) in bounds.facts.items():
-        if isinstance(var, Var) and var not in kept:
-            table[var] = number(first), number(last)
-    ends = interval_of(form, table)
-    if ends is None or ends[0].terms != ends[1].terms:
-        return None
-    return ends[0].terms, ends[0].const, ends[1].const
-
-
-def _apart(form: Form, kept: set[Var], bounds: BoundAnalyzer) -> Form:
-    """The sum with quotients and remainders, as far as that goes, of kept variables alone: what
-    else is in them is too small to matter."""
-    for term, factor in form.terms.items():
-        if not isinstance(term, FloorDiv | FloorMod) or not isinstance(term.b, IntImm):
-            continue
-        divisor, total = term.b.value, sum_of(term.a)
-        outer = {t: k for t, k in total.terms.items() if free_vars(t) <= kept}
-        inner = Form(
-            total.dtype, {t: k for t, k in total.terms.items() if t not in outer}, total.const
-        )
-        step = gcd(divisor, *outer.values())
-        low, high = bound_of(inner, bounds)
-        if not outer or not inner.terms or low < 0 or high >= step:
-            continue
-        rest, alone = form.without(term), Form(total.dtype, outer, 0)
-        if isinstance(term, FloorDiv):
-            return rest.plus(quotient(alone, divisor, bounds), factor)
-        return rest.plus(remainder(alone, divisor, bounds).plus(inner), factor)
-    return form

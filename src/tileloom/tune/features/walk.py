@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ...expr import REDUCE, SPATIAL, Expr, IntImm, Var, free_vars, has_load, substitute
-from ...expr.bounds import BoundAnalyzer, ConstIntBound
+from ...expr import REDUCE, SPATIAL, Expr, IntImm, Var, free_vars, has_load
+from ...expr.bounds import ConstIntBound
 from ...expr.linear import atom
-from ...lower.analysis.known_ranges import analyzer_of
 from ...tir import (
     SERIAL,
     AttrStmt,
-    Block,
     BlockRealize,
-    Buffer,
     BufferRegion,
     BufferStore,
     For,
     IfThenElse,
     LetStmt,
-    MatchBufferRegion,
     PrimFunc,
     SeqStmt,
     Stmt,
     stmt_children,
     stmt_exprs,
 )
+from .accesses import AccessReader
 from .conditions import condition
-from .counts import summary, without_free_selects
-from .forms import Forms
-from .guards import limits_of, written_form
+from .counts import without_free_selects
+from .guards import limits_of
 from .program import (
-    AccessedRegion,
     AllocationScope,
     BlockAllocation,
     Bounds,
-    ElementAccess,
-    Form,
     GatheredProgram,
     Loop,
     Nest,
     Store,
 )
-from .quotients import is_plain
 from .threads import launched, tag_of, unroll_step
 from .values import value_summary
 
@@ -55,19 +47,12 @@ def walk(func: PrimFunc) -> GatheredProgram:
     return walker.program
 
 
-class _Walk:
+class _Walk(AccessReader):
     def __init__(self, func: PrimFunc) -> None:
-        self.program = GatheredProgram()
-        self.forms = Forms(self.program.ranges, lambda: analyzer_of(func.body))
+        super().__init__(func)
         self.nest: Nest = ()
-        self.scope = AllocationScope(None, (), frozenset())
         self.threads: dict[str, Loop] | None = None  # of the kernel that we are in
         self.loop_scopes: dict[Var, AllocationScope] = {}
-        self.views: dict[Buffer, tuple[Buffer, list[Form]]] = {}
-        self.blocks: list[Block] = []
-        self.bindings: Mapping[Var, Expr] = {}  # of the block that we are in
-        self.limits: Bounds = {}
-        self.pointers: dict[Var, BlockAllocation] = {}
 
     def visit(self, stmt: Stmt) -> None:
         method = _METHODS.get(type(stmt))
@@ -75,8 +60,8 @@ class _Walk:
             method(self, stmt)
             return
         for expr in stmt_exprs(stmt):
-            self._read(expr)
-            self._point(expr)
+            self.read(expr)
+            self.point(expr)
         for child in stmt_children(stmt):
             self.visit(child)
 
@@ -118,8 +103,7 @@ class _Walk:
         """The first value of a loop variable and the greatest number of its iterations."""
         low = self.forms.in_loops(stmt.min)
         extent = self.forms.in_loops(stmt.extent)
-        bounds = BoundAnalyzer(self.program.ranges)
-        first, last = bounds.of(low), bounds.of(low + extent)
+        first, last = self.forms.bounds.of(low), self.forms.bounds.of(low + extent)
         return first[0], max(1, last[1] - first[0])
 
     def _set_range(self, loop: Loop) -> None:
@@ -168,7 +152,7 @@ class _Walk:
     def visit_realize(self, stmt: BlockRealize) -> None:
         block = stmt.block
         for value in stmt.iter_values:
-            self._read(value)
+            self.read(value)
         for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True):
             self.forms.bind(axis.var, self.forms.of(value), value)
         outer = self.scope, self.limits, self.bindings
@@ -179,7 +163,7 @@ class _Walk:
             found = BlockAllocation(buffer, self.scope)
             self.program.allocations[buffer] = self.pointers[buffer.data] = found
         for match in block.match_buffers:
-            self._match(match)
+            self.match(match)
         self.blocks.append(block)
         if block.init is not None:
             self.visit(block.init)
@@ -190,7 +174,7 @@ class _Walk:
     def _limits(self, predicate: Expr) -> Bounds:
         if isinstance(predicate, IntImm):
             return {}
-        self._read(predicate)
+        self.read(predicate)
         return limits_of(self.forms.in_loops(predicate))
 
     def _dominate(self, stmt: BlockRealize) -> None:
@@ -214,34 +198,17 @@ class _Walk:
         scopes = [self.loop_scopes[v] for v in free_vars(value) if v in self.loop_scopes]
         return min(scopes, key=lambda scope: scope.depth).parent if scopes else None
 
-    def _match(self, match: MatchBufferRegion) -> None:
-        lows = [self.forms.of(part.min) for part in match.source.region]
-        source, first = self._place(match.source.buffer, lows)
-        self.views[match.buffer] = source, first
-        found = self.program.allocations.get(source)
-        if found is not None:
-            skipped = len(first) - len(lows)
-            sizes = [0] * skipped + [self._most(p.extent) - 1 for p in match.source.region]
-            pairs = zip(first, sizes, strict=True)
-            axes = [(low, low.shifted(size)) for low, size in pairs]
-            found.access(self.scope, AccessedRegion(axes, {}))
-
-    def _most(self, extent: Expr) -> int:
-        return BoundAnalyzer(self.program.ranges).of(self.forms.in_loops(extent))[1]
-
-    # ------------------------------------------------------------------------ accesses
-
     def visit_store(self, stmt: BufferStore) -> None:
         for index in stmt.indices:
-            self._read(index)
-        target = self._access(stmt.buffer, stmt.indices)
+            self.read(index)
+        target = self.access(stmt.buffer, stmt.indices)
         found = value_summary(without_free_selects(stmt.value), self.forms)
         if found is not None:
-            loads = [self._access(load.buffer, load.indices) for load in found.loads]
+            loads = [self.access(load.buffer, load.indices) for load in found.loads]
             self.program.stores.append(Store(self.nest, target, loads, found.counts))
 
     def visit_if(self, stmt: IfThenElse) -> None:
-        self._read(stmt.condition)
+        self.read(stmt.condition)
         known = condition(stmt.condition, self.forms)
         if known is not False:
             self.visit(stmt.then_case)
@@ -249,67 +216,14 @@ class _Walk:
             self.visit(stmt.else_case)
 
     def visit_let(self, stmt: LetStmt) -> None:
-        self._read(stmt.value)
+        self.read(stmt.value)
         if stmt.value.dtype.code == "int" and not has_load(stmt.value):
             self.forms.bind(stmt.var, self.forms.of(stmt.value))
         self.visit(stmt.body)
 
     def visit_attr(self, stmt: AttrStmt) -> None:
-        self._read(stmt.value)
+        self.read(stmt.value)
         self.visit(stmt.body)
-
-    def _read(self, expr: Expr) -> None:
-        """Note what an expression that is not the value of a store reads."""
-        if has_load(expr):
-            for load in summary(expr).loads:
-                self._access(load.buffer, load.indices)
-
-    def _point(self, expr: Expr) -> None:
-        """Note what an expression accesses through pointers."""
-        for var in free_vars(expr):
-            found = self.pointers.get(var)
-            if found is not None:
-                found.access(self.scope, self._declared(found.buffer))
-
-    def _declared(self, buffer: Buffer) -> AccessedRegion | None:
-        """The region of a buffer that the block around declares to access."""
-        for block in reversed(self.blocks):
-            for region in (*block.reads, *block.writes):
-                if region.buffer is buffer:
-                    return AccessedRegion(list(self._ends_of(region)), {})
-        return None
-
-    def _ends_of(self, region: BufferRegion) -> Iterator[tuple[Form, Form]]:
-        for part in region.region:
-            low = self.forms.of(part.min)
-            yield low, low.shifted(self._most(part.extent) - 1)
-
-    def _access(self, buffer: Buffer, indices: Sequence[Expr]) -> ElementAccess:
-        source, forms = self._place(buffer, self.forms.all(indices))
-        found = self.program.allocations.get(source)
-        if found is not None:
-            found.access(self.scope, self._region(source is buffer, indices, forms))
-        return ElementAccess(source, forms)
-
-    def _region(
-        self, direct: bool, indices: Sequence[Expr], forms: Sequence[Form]
-    ) -> AccessedRegion:
-        """What an access reaches, limited by the predicate of the block around."""
-        limits = self.limits
-        if not limits or not direct or all(map(is_plain, forms)):
-            return AccessedRegion([(form, form) for form in forms], {})
-        written = [self.forms.in_loops(substitute(index, self.bindings)) for index in indices]
-        return AccessedRegion([(form, form) for form in map(written_form, written)], limits)
-
-    def _place(self, buffer: Buffer, forms: list[Form]) -> tuple[Buffer, list[Form]]:
-        """The buffer under a view, and the indices into it."""
-        view = self.views.get(buffer)
-        if view is None:
-            return buffer, forms
-        source, first = view
-        skipped = len(first) - len(forms)
-        rest = [low.plus(form) for low, form in zip(first[skipped:], forms, strict=True)]
-        return source, [*first[:skipped], *rest]
 
 
 def _uses(region: BufferRegion, var: Var) -> bool:
