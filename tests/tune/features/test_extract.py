@@ -169,3 +169,59 @@ def test_a_select_that_reads_nothing_is_a_number() -> None:
     assert amount(rows, "select_op") == amount(rows, "int_cmp") == [0]
     rows = features(copy(value="T.Select(vi < vj, A[vi, vj], T.float32(2))"))
     assert amount(rows, "select_op") == amount(rows, "int_cmp") == [16]
+
+
+def test_a_select_of_ones_leaves_no_product() -> None:
+    rows = features(copy(value="A[vi, vj] * T.Select(vi < vj, T.float32(3), T.float32(2))"))
+    assert amount(rows, "float_mul") == [0]
+
+
+def test_choices_of_one_other_value_are_one() -> None:
+    inner = "T.if_then_else(vj < 3, A[vi, vj], T.float32(0))"
+    rows = features(copy(value=f"T.if_then_else(vi < 3, {inner}, T.float32(0))"))
+    assert amount(rows, "float_mathfunc") == amount(rows, "bool_op") == [16]
+    assert amount(rows, "int_cmp") == [32]
+    decided = features(copy(value=f"T.if_then_else(vi < 4, {inner}, T.float32(0))"))
+    assert amount(decided, "int_cmp") == [16]
+    assert features(copy(value=f"T.if_then_else(vi < 0, {inner}, T.float32(0))")).shape[0] == 0
+
+
+def test_scalars_and_gathers() -> None:
+    script = (
+        HEADER
+        + """
+def main(A: T.Buffer(()), I: T.Buffer((16,), "int32"), B: T.Buffer((16, 4)), C: T.Buffer((16, 4))):
+    for i, j in T.grid(16, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[()] * B[I[vi] * 2 + 1, vj]
+"""
+    )
+    rows = features(script)
+    assert amount(rows, "int_addsub") == amount(rows, "int_mul") == [64]
+    kinds = [column(rows, f"B{slot}.acc_type.kRead") for slot in range(5)]
+    assert sum(kind[0] for kind in kinds) == 3  # A, I and B
+
+
+def test_views_are_what_they_are_views_of() -> None:
+    script = (
+        HEADER
+        + """
+def main(A: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
+    for i0, j0 in T.grid(8, 8):
+        with T.block("B_o"):
+            vi, vj = T.axis.remap("SS", [i0, j0])
+            T.reads(A[vi * 8:vi * 8 + 8, vj * 8:vj * 8 + 8])
+            T.writes(B[vi * 8:vi * 8 + 8, vj * 8:vj * 8 + 8])
+            X = T.match_buffer(A[vi * 8:vi * 8 + 8, vj * 8:vj * 8 + 8], (8, 8), offset_factor=1)
+            Y = T.match_buffer(B[vi * 8:vi * 8 + 8, vj * 8:vj * 8 + 8], (8, 8), offset_factor=1)
+            for i1, j1 in T.grid(8, 8):
+                with T.block("B_i"):
+                    vii, vji = T.axis.remap("SS", [i1, j1])
+                    Y[vii, vji] = X[vii, vji] * 2.0
+"""
+    )
+    rows = features(script)
+    assert amount(rows, "alloc_size") == [64 * 64 * 4]
+    assert amount(rows, "B0.unique_bytes") == [64 * 64 * 4]
+    assert amount(rows, "int_mul") == [2 * 64 * 64]

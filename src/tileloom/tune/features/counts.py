@@ -142,19 +142,32 @@ def place_of(expr: Expr) -> int | None:
     return None
 
 
-def without_free_selects(expr: Expr) -> Expr:
-    """The expression with a `Select` that reads nothing replaced by one (memoised).
+def folded(expr: Expr) -> Expr:
+    """The expression with a `Select` that reads nothing replaced by one, and without operations
+    that then change nothing (memoised).
 
-    >>> x = Var("x"); without_free_selects(Select(x < 3, const(0.0), const(5.0)))
-    T.float32(1.0)
+    >>> x, y = Var("x"), Var("y", "float32")
+    >>> folded(y * Select(x < 3, const(0.5), const(5.0)))
+    y
     """
-    known = expr.memo.get("tune.selects")
+    known = expr.memo.get("tune.folded")
     if known is None:
-        known = expr.memo["tune.selects"] = rewrite(expr, _free_select)
+        known = expr.memo["tune.folded"] = rewrite(expr, _folded)
     return known
 
 
-def _free_select(expr: Expr) -> Expr | None:
-    if isinstance(expr, Select) and not has_load(expr):
+def _folded(expr: Expr) -> Expr | None:
+    if isinstance(expr, Select):
+        if has_load(expr):
+            return None
         return const(1.0 if expr.dtype.is_float else 1, expr.dtype)
-    return None
+    if not isinstance(expr, Add | Sub | Mul | Div):
+        return None
+    neutral = 0 if isinstance(expr, Add | Sub) else 1
+    if _is_number(expr.b, neutral):
+        return expr.a
+    return expr.b if _is_number(expr.a, neutral) and expr.commutative else None
+
+
+def _is_number(expr: Expr, value: int) -> bool:
+    return isinstance(expr, IntImm | FloatImm) and expr.value == value

@@ -96,7 +96,7 @@ def find_regions(works: Sequence[Work]) -> None:
 
 
 def _steps(use: BufferUse, places: Mapping[Var, int]) -> dict[int, int]:
-    strides = [1]
+    strides = [1] if use.memory.shape else []
     for extent in use.memory.shape[:0:-1]:
         strides.append(strides[-1] * extent)
     steps: dict[int, int] = {}

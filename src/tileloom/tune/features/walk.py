@@ -25,7 +25,7 @@ from ...tir import (
 )
 from .accesses import AccessReader
 from .conditions import condition
-from .counts import without_free_selects
+from .counts import folded
 from .guards import limits_of
 from .program import (
     AllocationScope,
@@ -202,7 +202,7 @@ class _Walk(AccessReader):
         for index in stmt.indices:
             self.read(index)
         target = self.access(stmt.buffer, stmt.indices)
-        found = value_summary(without_free_selects(stmt.value), self.forms)
+        found = value_summary(folded(stmt.value), self.forms)
         if found is not None:
             loads = [self.access(load.buffer, load.indices) for load in found.loads]
             self.program.stores.append(Store(self.nest, target, loads, found.counts))
