@@ -225,3 +225,27 @@ def main(A: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
     assert amount(rows, "alloc_size") == [64 * 64 * 4]
     assert amount(rows, "B0.unique_bytes") == [64 * 64 * 4]
     assert amount(rows, "int_mul") == [2 * 64 * 64]
+
+
+def test_what_a_layout_rewrite_writes_is_a_parameter() -> None:
+    script = (
+        HEADER
+        + """
+def main(W: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
+    R = T.alloc_buffer((4, 64, 16))
+    for i, j in T.grid(64, 64):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.block_attr({"meta_schedule.layout_rewrite_preproc": True})
+            R[vj // 16, vi, vj % 16] = W[vi, vj]
+    for i in T.parallel(64):
+        for j in range(64):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = R[vj // 16, vi, vj % 16] * 2.0
+"""
+    )
+    rows = features(script)
+    assert amount(rows, "float_mul") == [64 * 64]
+    # Rows of 16 elements: the loop over i, which is around the allocation otherwise, moves R.
+    assert column(rows, "B0.reuse_type.kNoReuse") == column(rows, "B1.reuse_type.kNoReuse") == [1]

@@ -23,6 +23,7 @@ from ...tir import (
     stmt_children,
     stmt_exprs,
 )
+from ..annotations import LAYOUT_REWRITE
 from .accesses import AccessReader
 from .conditions import condition
 from .counts import folded
@@ -151,6 +152,11 @@ class _Walk(AccessReader):
 
     def visit_realize(self, stmt: BlockRealize) -> None:
         block = stmt.block
+        if LAYOUT_REWRITE in block.annotations:  # done once, before: what it writes is a parameter
+            for region in block.writes:
+                self.program.allocations.pop(region.buffer, None)
+                self.pointers.pop(region.buffer.data, None)
+            return
         for value in stmt.iter_values:
             self.read(value)
         for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True):
