@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "codegen": {"base", "expr", "target", "tir"},
     "simt": {"base", "expr", "target", "tir", "lower"},
     "runtime": {"base", "target"},
-    "tune": {
+    "tuner": {
         *("base", "expr", "target", "tir", "script", "schedule", "lower", "codegen", "runtime"),
     },
 }
@@ -55,10 +55,10 @@ ROOMS["cli"] = set(ROOMS)
 WALLS: dict[str, tuple[str, ...]] = {
     "llvmlite": ("codegen/",),
     "islpy": ("poly/", "schedule/integer_sets.py"),
-    "xgboost": ("tune/",),
-    "psycopg": ("tune/",),
-    "distributed": ("tune/measure/executors.py",),
-    "ray": ("tune/measure/executors.py",),
+    "xgboost": ("tuner/",),
+    "psycopg": ("tuner/",),
+    "distributed": ("tuner/measure/executors.py",),
+    "ray": ("tuner/measure/executors.py",),
     "cuda": ("runtime/",),
     "torch": ("frontend/torch.py", "frontend/torch/"),
     "sympy": ("frontend/torch/",),

@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ELSEWHERE = {
     "schedules.md": "tests/schedule/test_library_docs.py",
     "cuda.md": "tests/runtime/cuda/test_docs.py",
+    "tuning.md": "tests/tuner/test_tuner.py",
 }
 
 

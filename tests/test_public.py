@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 NAMES = """
     jit Dim build lower compile_graph assembly Target set_num_threads get_num_threads
-    IRModule PrimFunc Schedule UserError ScheduleError TraceError InternalError __version__
+    IRModule PrimFunc Schedule tune Tuned
+    UserError ScheduleError TraceError InternalError __version__
     akg compat driver graph numpy onnx schedule script simt te tir
 """
 

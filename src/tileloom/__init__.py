@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .schedule import Schedule, ScheduleError
     from .target import Target
     from .tir import IRModule, PrimFunc
+    from .tuner.tune_program import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,8 @@ __all__ = [
     "set_num_threads", "get_num_threads",
     # Tensor IR and its schedules.
     "IRModule", "PrimFunc", "Schedule",
+    # The search for fast ones.
+    "tune", "Tuned",
     # What they raise.
     "UserError", "ScheduleError", "TraceError", "InternalError",
     # Rooms.
@@ -53,6 +56,7 @@ _HOMES = {
     "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
     "UserError": "base.errors", "InternalError": "base.errors", "Target": "target",
     "IRModule": "tir", "PrimFunc": "tir", "Schedule": "schedule", "ScheduleError": "schedule",
+    "tune": "tuner.tune_program", "Tuned": "tuner.tune_program",
 }  # fmt: skip
 
 

@@ -1,0 +1,170 @@
+"""The tuning loop: trials, records, going on after an interruption, several programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tileloom import UserError, te
+from tileloom.schedule import Schedule, Trace
+from tileloom.target import target
+from tileloom.tir import IRModule, structural_equal
+from tileloom.tuner.context import TuneContext
+from tileloom.tuner.cost_model import RandomModel
+from tileloom.tuner.measure import Measurement
+from tileloom.tuner.proposals import Candidate
+from tileloom.tuner.records import RecordStore, open_records, target_key, workload_key
+from tileloom.tuner.search import SearchConfig
+from tileloom.tuner.task_scheduler import Progress
+from tileloom.tuner.tune_program import tune
+from tileloom.tuner.tuner import TuneConfig, TuningTask, tune_tasks
+
+CPU = target("cpu -mcpu=x86-64-v3 -num-cores=2")
+FEW = SearchConfig(population_size=6, init_min_unmeasured=4, genetic_num_iters=1)
+
+
+def matmul(n: int) -> IRModule:
+    k: Any
+    a, b = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    return IRModule({"main": te.create_prim_func([a, b, c])})
+
+
+@dataclass
+class Counted:
+    """Says that a candidate takes as many seconds as its key has units; every fifth is wrong."""
+
+    keys: list[int] = field(default_factory=list)
+    bests: list[object] = field(default_factory=list)
+    dies_at: int = 10**9
+
+    def __call__(
+        self, context: TuneContext, candidates: Sequence[Candidate], best: object
+    ) -> Iterator[Measurement]:
+        self.bests.append(best)
+        for candidate in candidates:
+            if len(self.keys) == self.dies_at:
+                raise KeyboardInterrupt
+            self.keys.append(candidate.key)
+            if len(self.keys) % 5 == 0:
+                yield Measurement("wrong", error="differs by 1.0")
+            else:
+                yield Measurement("ok", (1e-3 + candidate.key % 97,))
+
+
+def config(trials: int, **more: Any) -> TuneConfig:
+    return TuneConfig(trials, batch=4, search=FEW, **more)
+
+
+def go(
+    store: RecordStore, measure: Counted, trials: int, *mods: IRModule, **more: Any
+) -> list[Progress]:
+    tasks = [TuningTask(TuneContext(mod, CPU)) for mod in mods or [matmul(16)]]
+    return tune_tasks(tasks, measure, store, RandomModel(1), config(trials, **more))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RecordStore]:
+    with open_records(tmp_path / "records.db") as opened:
+        yield opened
+
+
+def test_trials_are_spent_and_recorded(store: RecordStore) -> None:
+    measure = Counted()
+    (progress,) = go(store, measure, 10)
+    assert len(measure.keys) == 10 == len(set(measure.keys)) and len(progress.best) == 3
+    known = list(store.all(workload_key(matmul(16)), target_key(CPU)))
+    assert [record.error for record in known].count("differs by 1.0") == 2 and len(known) == 10
+    assert progress.seconds == min(record.latency for record in known)
+    assert progress.best == sorted(progress.best, reverse=True)
+    fastest = store.best(workload_key(matmul(16)), target_key(CPU), 1)[0]
+    assert measure.bests[0] is None and measure.bests[-1] is not None
+    assert fastest.latency == progress.seconds
+
+
+def test_it_goes_on_where_it_was_interrupted(store: RecordStore) -> None:
+    """What was measured until then counts, and is not measured again."""
+    first = Counted(dies_at=6)
+    with pytest.raises(KeyboardInterrupt):
+        go(store, first, 12)
+    assert len(list(store.all(workload_key(matmul(16)), target_key(CPU)))) == 6
+    second = Counted()
+    (progress,) = go(store, second, 4)
+    assert not set(first.keys) & set(second.keys) and len(second.keys) == 4
+    assert second.bests[0] is not None and len(progress.best) == 2
+
+
+def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
+    sch = Schedule(matmul(16))
+    sch.parallel(sch.get_loops("C")[0])
+    assert sch.trace is not None
+    task = TuningTask(TuneContext(matmul(16), CPU), firsts=[sch.trace.as_json()])
+    tune_tasks([task], Counted(), store, RandomModel(1), config(3))
+    first = next(iter(sorted(store.all(), key=lambda record: record.created)))
+    again = Schedule(matmul(16))
+    Trace.from_json(first.trace).apply_to_schedule(again, remove_postproc=False)
+    assert structural_equal(again.mod, sch.mod)
+
+
+def test_several_programs_share_the_trials(store: RecordStore) -> None:
+    found = go(store, Counted(), 8, matmul(16), matmul(8), trials_per_task=4)
+    assert [len(progress.best) for progress in found] == [1, 1]
+    (few,) = go(store, Counted(), 16, matmul(4), trials_per_task=6)
+    assert few.is_over and len(list(store.all(workload_key(matmul(4)), target_key(CPU)))) == 6
+
+
+def test_the_same_seed_measures_the_same(tmp_path: Path) -> None:
+    found = []
+    for k, seed in enumerate((3, 3, 4)):
+        with open_records(tmp_path / f"{k}.db") as store:
+            measure = Counted()
+            go(store, measure, 4, seed=seed)
+            found.append(measure.keys)
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(("trials", "batch", "workers"), [(0, 1, 1), (4, 0, 1), (4, 1, 0)])
+def test_counts_are_positive(trials: int, batch: int, workers: int) -> None:
+    with pytest.raises(UserError, match="at least 1"):
+        TuneConfig(trials, batch=batch, workers=workers)
+
+
+def test_a_program_has_one_function(tmp_path: Path) -> None:
+    mod = IRModule({"one": matmul(4)["main"], "two": matmul(4)["main"]})
+    with pytest.raises(UserError, match="one, two"):
+        tune(mod, CPU, records=tmp_path / "none.db")
+
+
+@pytest.mark.slow
+def test_a_program_from_beginning_to_end(tmp_path: Path) -> None:
+    """On this machine: measured in a process of its own, found again without measuring."""
+    place = tmp_path / "records.db"
+    found = tune(matmul(32), trials=4, batch=4, records=place, search=FEW)
+    assert found.trials == 4 and 0 < found.seconds < 1
+    again = tune(matmul(32), trials=1, batch=1, records=place, search=FEW)
+    assert again.trials == 5 and again.seconds <= found.seconds
+    assert "parallel" in found.schedule().mod.script()
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With fewer trials, on a smaller program."""
+    pytest.importorskip("xgboost")
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    small = code.replace("n = 512", "n = 32").replace("trials=64", "trials=2, search=FEW")
+    space: dict[str, Any] = {"FEW": FEW}
+    exec(compile(small.replace("workers=2", "workers=1"), "tuning.md", "exec"), space)
+    assert 0 < float(capsys.readouterr().out) < 1 and (tmp_path / "tuned.db").exists()
+    a, c = np.ones((32, 32), "float32"), np.zeros((32, 32), "float32")
+    space["kernel"](a, a, c)
+    np.testing.assert_array_equal(c, 32)
