@@ -112,6 +112,7 @@ def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
     assert structural_equal(again.mod, sch.mod)
 
 
+@pytest.mark.slow
 def test_several_programs_share_the_trials(store: RecordStore) -> None:
     found = go(store, Counted(), 8, matmul(16), matmul(8), trials_per_task=4)
     assert [len(progress.best) for progress in found] == [1, 1]
@@ -119,6 +120,7 @@ def test_several_programs_share_the_trials(store: RecordStore) -> None:
     assert few.is_over and len(list(store.all(workload_key(matmul(4)), target_key(CPU)))) == 6
 
 
+@pytest.mark.slow
 def test_the_same_seed_measures_the_same(tmp_path: Path) -> None:
     found = []
     for k, seed in enumerate((3, 3, 4)):

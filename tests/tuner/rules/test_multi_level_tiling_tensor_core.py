@@ -178,6 +178,7 @@ def test_pipelines_where_there_is_a_reduction_to_overlap() -> None:
     assert "software_pipeline" not in texts(ways(product(16, 16, 64))[0])
 
 
+@pytest.mark.slow
 def test_other_decisions_fit_the_same_steps() -> None:
     func = product(64, 64, 16)
     (sch,) = ways(func)
