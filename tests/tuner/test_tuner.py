@@ -19,7 +19,7 @@ from tileloom.tuner.cost_model import RandomModel
 from tileloom.tuner.measure import Measurement
 from tileloom.tuner.proposals import Candidate
 from tileloom.tuner.records import RecordStore, open_records, target_key, workload_key
-from tileloom.tuner.search import SearchConfig
+from tileloom.tuner.search import EvolutionarySearch, SearchConfig
 from tileloom.tuner.task_scheduler import Progress
 from tileloom.tuner.tune_program import tune
 from tileloom.tuner.tuner import TuneConfig, TuningTask, tune_tasks
@@ -98,6 +98,22 @@ def test_it_goes_on_where_it_was_interrupted(store: RecordStore) -> None:
     (progress,) = go(store, second, 4)
     assert not set(first.keys) & set(second.keys) and len(second.keys) == 4
     assert second.bests[0] is not None and len(progress.best) == 2
+
+
+@pytest.mark.parametrize(("barren", "trials"), [(4, 3), (5, 0)])
+def test_a_few_proposals_may_hold_nothing(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch, barren: int, trials: int
+) -> None:
+    """As all of a batch may turn out to be illegal; five in a row are the end."""
+    propose, calls = EvolutionarySearch.propose, iter(range(barren))
+
+    def sometimes(self: EvolutionarySearch, count: int) -> list[Candidate] | None:
+        return [] if next(calls, None) is not None else propose(self, count)
+
+    monkeypatch.setattr(EvolutionarySearch, "propose", sometimes)
+    measure = Counted()
+    (progress,) = go(store, measure, 3)
+    assert len(measure.keys) == trials and progress.is_over is (trials == 0)
 
 
 def test_the_first_traces_are_measured_first(store: RecordStore) -> None:

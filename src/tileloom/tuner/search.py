@@ -16,7 +16,7 @@ from heapq import nlargest
 import numpy as np
 
 from ..schedule.random import Random
-from .cost_model import CostModel, Floats
+from .cost_model import FAILED, CostModel, Floats
 from .proposals import Candidate, TraceJSON
 from .workers import Workers
 
@@ -84,7 +84,7 @@ class EvolutionarySearch:
 
     def record(self, candidates: Sequence[Candidate], seconds: Sequence[float]) -> None:
         """Learn how long candidates took; infinity or `FAILED` for those that failed."""
-        self.best += [(t, c.trace) for t, c in zip(seconds, candidates, strict=True) if t < 1e9]
+        self.best += [(t, c.trace) for t, c in zip(seconds, candidates, strict=True) if t < FAILED]
         self.best.sort(key=lambda known: known[0])
         self.measured |= {candidate.key for candidate in candidates}
 

@@ -27,6 +27,9 @@ from .search import EvolutionarySearch, SearchConfig
 from .task_scheduler import GradientBased, Progress, TaskScheduler
 from .workers import InProcesses, InThisProcess, Workers
 
+#: A program is done with where so many proposals in a row hold nothing new that is legal.
+EMPTY = 5
+
 
 @dataclass(frozen=True)
 class TuningTask:
@@ -231,7 +234,11 @@ class _Running:
         of_task = self.config.trials_per_task
         count = min(self.config.batch, left)
         count = count if of_task is None else min(count, of_task - self.trials)
-        batch = self._batch(count) if count > 0 else None
+        batch: list[Candidate] | None = None
+        for _ in range(EMPTY if count > 0 else 0):
+            batch = self._batch(count)
+            if batch or batch is None:
+                break
         if not batch:
             self.progress.is_over = True
             return 0
