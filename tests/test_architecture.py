@@ -31,7 +31,8 @@ ROOMS: dict[str, set[str]] = {
     "compute": {"base", "expr", "tir"},
     "schedule": {"base", "expr", "target", "tir", "script"},
     "graph": {"base", "expr", "target", "tir", "compute"},
-    "plan": {"base", "expr", "target", "tir", "schedule"},
+    "records": {"base", "target", "tir"},
+    "plan": {"base", "expr", "target", "tir", "schedule", "records"},
     "poly": {"base", "expr", "target", "tir", "schedule"},
     "sparse": {"base", "expr", "tir", "script", "schedule"},
     "tile": {"base", "expr", "tir"},
@@ -41,6 +42,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime": {"base", "target"},
     "tuner": {
         *("base", "expr", "target", "tir", "script", "schedule", "lower", "codegen", "runtime"),
+        "records",
     },
 }
 # driver/ joins the rooms above; the doors stand on it.
@@ -56,7 +58,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "llvmlite": ("codegen/",),
     "islpy": ("poly/", "schedule/integer_sets.py"),
     "xgboost": ("tuner/",),
-    "psycopg": ("tuner/",),
+    "psycopg": ("records/",),
     "distributed": ("tuner/measure/executors.py",),
     "ray": ("tuner/measure/executors.py",),
     "cuda": ("runtime/",),

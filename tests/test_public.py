@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 NAMES = """
     jit Dim build lower compile_graph assembly Target set_num_threads get_num_threads
-    IRModule PrimFunc Schedule tune Tuned
+    IRModule PrimFunc Schedule tune Tuned TunedGraph
     UserError ScheduleError TraceError InternalError __version__
     akg compat driver graph numpy onnx schedule script simt te tir
 """

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from . import akg, compat, driver, graph, numpy, onnx, schedule, script, simt, tir
     from . import compute as te
     from .base.errors import InternalError, UserError
-    from .driver import assembly, build, compile_graph
+    from .driver import TunedGraph, assembly, build, compile_graph, tune
     from .frontend.jit import Dim, TraceError, jit
     from .lower import lower
     from .runtime.parallel import get_num_threads, set_num_threads
     from .schedule import Schedule, ScheduleError
     from .target import Target
     from .tir import IRModule, PrimFunc
-    from .tuner.tune_program import Tuned, tune
+    from .tuner.tune_program import Tuned
 
 __version__ = "0.1.0"
 
@@ -40,7 +40,7 @@ __all__ = [
     # Tensor IR and its schedules.
     "IRModule", "PrimFunc", "Schedule",
     # The search for fast ones.
-    "tune", "Tuned",
+    "tune", "Tuned", "TunedGraph",
     # What they raise.
     "UserError", "ScheduleError", "TraceError", "InternalError",
     # Rooms.
@@ -56,7 +56,7 @@ _HOMES = {
     "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
     "UserError": "base.errors", "InternalError": "base.errors", "Target": "target",
     "IRModule": "tir", "PrimFunc": "tir", "Schedule": "schedule", "ScheduleError": "schedule",
-    "tune": "tuner.tune_program", "Tuned": "tuner.tune_program",
+    "tune": "driver", "TunedGraph": "driver", "Tuned": "tuner.tune_program",
 }  # fmt: skip
 
 

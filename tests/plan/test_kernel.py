@@ -20,11 +20,11 @@ from tileloom.expr import Var, free_vars
 from tileloom.plan import (
     TraceRecord,
     kernel,
-    kernel_key,
     plan_kernel,
     read_traces,
     write_traces,
 )
+from tileloom.records import workload_key
 from tileloom.schedule import Schedule
 from tileloom.schedule.trace import Trace
 from tileloom.target import Target, target
@@ -99,9 +99,9 @@ def free_vars_of(func: PrimFunc) -> set[Var]:
 
 
 def test_keys_go_by_structure() -> None:
-    assert kernel_key(row_sums("a")) == kernel_key(row_sums("b"))
-    assert kernel_key(row_sums()) != kernel_key(row_sums(rows=38))
-    assert kernel_key(row_sums()).endswith(":B")
+    assert workload_key(row_sums("a")) == workload_key(row_sums("b"))
+    assert workload_key(row_sums()) != workload_key(row_sums(rows=38))
+    assert workload_key(row_sums()).endswith(",B")
 
 
 def test_what_is_done_once_a_row_does_not_narrow_the_vectors() -> None:
@@ -143,7 +143,7 @@ def test_records_are_read_as_written(tmp_path: Path) -> None:
 
 def test_records_of_another_target_are_left(tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
-    write_traces(path, [TraceRecord(kernel_key(row_sums()), str(GPU), [[["Nothing"]], []])])
+    write_traces(path, [TraceRecord(workload_key(row_sums()), str(GPU), [[["Nothing"]], []])])
     with override(traces=path):
         assert plan_kernel(row_sums(), HOST).trace.insts
 
@@ -154,7 +154,7 @@ def test_a_record_that_does_not_apply(tmp_path: Path) -> None:
     assert sch.trace is not None
     steps = json.loads(json.dumps(sch.trace.as_json()).replace('"B', '"nobody'))
     path = tmp_path / "traces.json"
-    write_traces(path, [TraceRecord(kernel_key(row_sums()), str(HOST), steps)])
+    write_traces(path, [TraceRecord(workload_key(row_sums()), str(HOST), steps)])
     with override(traces=path), pytest.raises(UserError, match=r"does not apply .* 'main'.*nobody"):
         plan_kernel(row_sums(), HOST)
 

@@ -18,7 +18,7 @@ from tileloom.tuner.context import TuneContext
 from tileloom.tuner.cost_model import RandomModel
 from tileloom.tuner.proposals import Candidate, Proposer
 from tileloom.tuner.search import EvolutionarySearch, SearchConfig
-from tileloom.tuner.workers import InProcesses, InThisProcess, Workers
+from tileloom.tuner.workers import WorkerPool, Workers
 
 SMALL = SearchConfig(population_size=24, init_min_unmeasured=8)
 
@@ -39,9 +39,6 @@ class Numbers:
     def mutated(self, trace: list[Any], mutator: int, seed: int) -> Candidate | None:
         step = 2 * Random(seed).integer(0, 2) - 1
         return self.made(trace[0] + step * (1, 10)[mutator])
-
-    def replayed(self, trace: list[Any]) -> Candidate | None:
-        return self.made(trace[0])
 
     def exact(self, trace: list[Any]) -> Candidate | None:
         return self.made(trace[0])
@@ -192,7 +189,7 @@ def proposer() -> Proposer:
 def test_a_candidate_holds_what_makes_it_again() -> None:
     made = proposer()
     found = next(c for c in map(made.sampled, range(1, 99)) if c is not None)
-    again = made.replayed(found.trace)
+    again = made.exact(found.trace)
     assert again is not None and again.key == found.key and again.trace == found.trace
     np.testing.assert_array_equal(again.features, found.features)
     assert "Unroll" in [step[0] for step in found.trace[0]]
@@ -203,8 +200,8 @@ def test_a_refused_candidate_is_none() -> None:
     found = [proposer().sampled(seed) for seed in range(1, 30)]
     assert None in found and any(found)
     steps, decisions = next(c for c in found if c).trace
-    bound = [step for step in steps if step[0] != "EnterPostproc" and step[0] != "Unroll"]
-    assert proposer().replayed([[*bound, ["Bind", ["l1"], ["threadIdx.x"], []]], decisions]) is None
+    bound = [*steps, ["Bind", ["l1"], ["threadIdx.x"], []]]
+    assert proposer().exact([bound, decisions]) is None
 
 
 @pytest.mark.slow
@@ -214,8 +211,9 @@ def test_processes_propose_what_one_does() -> None:
         return [[c.key for c in found.propose(6) or ()] for _ in range(3)]
 
     made = proposer()
-    expected = batches(InThisProcess(made))
+    with WorkerPool(1) as pool:
+        expected = batches(pool.workers(made))
     assert all(expected)
-    for count in (1, 2):
-        with InProcesses(made, count) as workers:
-            assert batches(workers) == expected
+    with WorkerPool(2) as pool:
+        assert batches(pool.workers(made)) == expected
+        assert batches(pool.workers(made)) == expected  # another program for the same processes

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom import UserError, te
+from tileloom import UserError, te, tune
+from tileloom.records import RecordStore, open_records, target_key, workload_key
 from tileloom.schedule import Schedule, Trace
 from tileloom.target import target
 from tileloom.tir import IRModule, structural_equal
@@ -18,10 +19,8 @@ from tileloom.tuner.context import TuneContext
 from tileloom.tuner.cost_model import RandomModel
 from tileloom.tuner.measure import Measurement
 from tileloom.tuner.proposals import Candidate
-from tileloom.tuner.records import RecordStore, open_records, target_key, workload_key
 from tileloom.tuner.search import EvolutionarySearch, SearchConfig
 from tileloom.tuner.task_scheduler import Progress
-from tileloom.tuner.tune_program import tune
 from tileloom.tuner.tuner import TuneConfig, TuningTask, tune_tasks
 
 CPU = target("cpu -mcpu=x86-64-v3 -num-cores=2")

@@ -57,6 +57,10 @@ def _parse_threading(text: str) -> str:
     return text
 
 
+def _parse_text(text: str) -> str:
+    return text.strip()
+
+
 def _parse_path(text: str) -> Path | None:
     try:
         return Path(text).expanduser() if text else None
@@ -131,6 +135,13 @@ class Settings:
         _parse_path,
         None,
         "file of traces that kernels are made by, instead of the planner's own",
+    )
+    records: str = _setting(
+        "TILELOOM_RECORDS",
+        _parse_text,
+        "",
+        "place of what was tuned, which kernels are made by: a file or a URL, or none; records.db "
+        "in the folder of compiled kernels unless told",
     )
     print_ir: tuple[str, ...] = _setting(
         "TILELOOM_PRINT_IR",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..base.late import room
 from ..graph.nodes import Graph
 from ..target import Target
 from .backend import backend_class, backend_of, device_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
     from .plan import Watch
+    from .tuning import TunedGraph, kernels_of, tune
 
 
 def plan_graph(
@@ -36,6 +38,7 @@ def plan_graph(
 
 __all__ = [
     "STAGES",
+    "TunedGraph",
     "assembly",
     "backend_class",
     "backend_of",
@@ -45,9 +48,13 @@ __all__ = [
     "compile_module",
     "device_of",
     "hoist",
+    "kernels_of",
     "key_of",
     "plan_graph",
     "print_stages",
     "runnable",
     "show_stage",
+    "tune",
 ]
+
+room(__name__, tuning="TunedGraph kernels_of tune")

@@ -6,6 +6,7 @@ LLVM are loaded for it: they are imported when something new must be made.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
 from ..graph.nodes import Graph, Tensor
 from ..graph.symbols import host_at, polynomial_of, space_of_graph
+from ..records import chosen_trace, has_records, noting
 from ..runtime.cache import cache_key, object_cache
 from ..runtime.executable import Array, Executable, Operand, Value
 from ..runtime.polymorphic import PolymorphicExecutable
@@ -102,16 +104,40 @@ def _compiled(
     def load(program: SerializedExecutable, data: bytes) -> PolymorphicExecutable:
         return PolymorphicExecutable(program, backend.load(program, data))
 
-    found = object_cache().read(
-        key, lambda kept: load(*SerializedExecutable.from_bytes(kept, given))
+    kept_under = _key_with_records(key)
+    found = kept_under and object_cache().read(
+        kept_under, lambda kept: load(*SerializedExecutable.from_bytes(kept, given))
     )
-    if found is not None:
+    if found:
         return found
-    program, data = _make(graph, backend, replaced, exact)
+    with noting() as asked:
+        program, data = _make(graph, backend, replaced, exact)
     fresh = program.to_bytes(digests, data)
     if fresh is not None:
-        object_cache().put(key, fresh)
+        if asked:
+            object_cache().put(cache_key(key, "asked"), json.dumps([*asked]).encode())
+        object_cache().put(_with_answers(key, asked), fresh)
     return load(program, data)
+
+
+def _key_with_records(key: str) -> str | None:
+    """The key of a graph's code, with what records say about its kernels now.
+
+    None if nobody knows what its kernels are: it was never compiled where there were records.
+    """
+    if not has_records():
+        return key
+    asked = object_cache().read(cache_key(key, "asked"), json.loads)
+    if asked is None:
+        return None
+    with noting() as answers:
+        for workload, machine in asked:
+            chosen_trace(workload, machine)
+    return _with_answers(key, answers)
+
+
+def _with_answers(key: str, answers: Mapping[tuple[str, str], str]) -> str:
+    return cache_key(key, str(sorted(answers.items()))) if any(answers.values()) else key
 
 
 @compiling

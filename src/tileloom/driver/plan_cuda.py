@@ -111,7 +111,7 @@ def _open_kernel(
         with space.kept_open():
             return _launchable(plan_kernel(blocks, target), target)
     except UserError as refusal:
-        return PlannedKernel(blocks, blocks.with_attr(EACH_SIZE, refusal.message), Trace())
+        return PlannedKernel(blocks, blocks.with_attr(EACH_SIZE, refusal.message), Trace(), target)
 
 
 def _launchable(planned: PlannedKernel, target: Target) -> PlannedKernel:

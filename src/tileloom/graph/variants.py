@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..base.polynomial import Polynomial
 from ..expr import GE, And, Call, Expr, StringImm, Var, binary, const
+from ..target import Target
 from ..tir import Evaluate, IfThenElse, PrimFunc, Stmt
 from ..tir.structural import structural_equal
 from .nodes import Tensor
@@ -36,6 +37,10 @@ class Planned(Protocol):
     @property
     def trace(self) -> Any:
         """The steps from the one to the other."""
+
+    @property
+    def target(self) -> Target:
+        """The machine that it was scheduled for."""
 
     def named(self, name: str) -> Planned:
         """The same under another name."""

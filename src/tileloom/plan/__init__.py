@@ -13,7 +13,6 @@ from .in_place import plan_in_place
 from .kernel import (
     PlannedKernel,
     TraceRecord,
-    kernel_key,
     plan_kernel,
     read_traces,
     write_traces,
@@ -21,6 +20,6 @@ from .kernel import (
 
 __all__ = [
     "CONTRACTION", "Domain", "GroupRefused", "PlannedKernel", "Tile", "TraceRecord", "choose_tile",
-    "kernel_key", "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu",
+    "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu",
     "schedule_gpu", "tile_product", "write_traces",
 ]  # fmt: skip

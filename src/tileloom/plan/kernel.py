@@ -8,6 +8,7 @@ equal are planned once in a process, unless their sizes are open.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,13 @@ from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
 from ..expr import IntImm
+from ..records import chosen_trace, has_records, target_key, workload_key
 from ..schedule import Schedule
 from ..schedule.trace import Trace
 from ..target import Target
 from ..tir import PrimFunc, pre_order
 from ..tir.nodes import Block
-from ..tir.structural import structural_equal, structural_hash
+from ..tir.structural import structural_equal
 from .cpu.schedule import schedule_cpu
 from .cuda.schedule import schedule_gpu
 
@@ -35,16 +37,18 @@ class PlannedKernel:
         blocks: the function before it was scheduled.
         func: the scheduled function.
         trace: the steps from the one to the other.
+        target: the machine that it was scheduled for, with the cores that share its loops.
     """
 
     blocks: PrimFunc
     func: PrimFunc
     trace: Trace
+    target: Target
 
     def named(self, name: str) -> PlannedKernel:
         """The same kernel under another name."""
         blocks, func = (f.with_attr("global_symbol", name) for f in (self.blocks, self.func))
-        return PlannedKernel(blocks, func, self.trace)
+        return PlannedKernel(blocks, func, self.trace, self.target)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class TraceRecord:
     """The steps that a kernel should be made by.
 
     Attributes:
-        kernel: the `kernel_key` of the blocks.
+        kernel: the `workload_key` of the blocks.
         target: the target as text, such as `"cpu"` or `"cuda -arch=sm_80"`.
         trace: the steps as `Trace.as_json` writes them.
     """
@@ -65,18 +69,19 @@ class TraceRecord:
     def of(blocks: PrimFunc, trace: Trace, target: Target) -> TraceRecord:
         """The record of a kernel that this trace makes of blocks."""
         steps = trace.simplified(remove_postproc=False)
-        return TraceRecord(kernel_key(blocks), str(target), steps.as_json())
+        return TraceRecord(workload_key(blocks), str(target), steps.as_json())
 
 
 @compiling
 def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     """The kernel of a function of blocks, by a recorded trace if there is one, else by the planner.
 
-    Records are read from the file that the setting `traces` (TILELOOM_TRACES) names.
+    Records are read from the file that the setting `traces` (TILELOOM_TRACES) names, and after that
+    from the place where tuning keeps what it found (`records`, TILELOOM_RECORDS).
 
     Raises:
         GroupRefused: the planner of the target has no kernel for these blocks.
-        UserError: a record for the kernel does not apply to it.
+        UserError: a trace of the file does not apply to the kernel.
 
     >>> from tileloom import te
     >>> A = te.placeholder((640, 1000), name="A")
@@ -96,14 +101,14 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
         known = None
     recorded = _recorded(blocks, target)
     if recorded is not None:
-        sch = _replayed(blocks, recorded)
+        sch = recorded
     elif known is not None:
         _PLANNED[outline, target] = known  # the last to be thrown out
-        return PlannedKernel(blocks, _named(known.func, blocks), known.trace)
+        return PlannedKernel(blocks, _named(known.func, blocks), known.trace, target)
     else:
         sch = _PLANNERS[target.kind](blocks, target)
     (func,) = sch.mod.functions.values()
-    made = PlannedKernel(blocks, func, sch.trace or Trace())
+    made = PlannedKernel(blocks, func, sch.trace or Trace(), target)
     if recorded is None and outline is not None:
         if len(_PLANNED) >= _MOST_PLANNED:
             _PLANNED.pop(next(iter(_PLANNED)))
@@ -148,15 +153,6 @@ def _named(func: PrimFunc, like: PrimFunc) -> PrimFunc:
 # ---------------------------------------------------------------------------- records
 
 
-def kernel_key(blocks: PrimFunc) -> str:
-    """What tells kernels apart in records: the structure of their blocks, and the blocks' names.
-
-    It is the same in each process.
-    """
-    names = [s.name_hint for s in pre_order(blocks.body) if isinstance(s, Block)]
-    return f"{structural_hash(_without_name(blocks)):016x}:{','.join(names[1:])}"
-
-
 def read_traces(path: Path) -> dict[tuple[str, str], TraceRecord]:
     """The records of a file, one JSON object a line; of several for one kernel the last counts.
 
@@ -187,24 +183,40 @@ def write_traces(path: Path, records: Sequence[TraceRecord]) -> None:
     path.write_text("\n".join([*lines, ""]))
 
 
-def _recorded(blocks: PrimFunc, target: Target) -> TraceRecord | None:
+def _recorded(blocks: PrimFunc, target: Target) -> Schedule | None:
+    """The blocks scheduled by the traces of the user's file, or else by what was tuned."""
     path = settings().traces
-    if path is None:
+    if path is None and not has_records():
         return None
+    key = workload_key(blocks)
+    given = None if path is None else _read(path).get((key, str(target)))
+    if given is not None:
+        return _replayed(blocks, given.trace)
+    steps = chosen_trace(key, target_key(target))
+    if steps is None:
+        return None
+    try:
+        return _replayed(blocks, steps)
+    except UserError as error:  # of another version of Tileloom: as good as none
+        warnings.warn(f"{error.message}; the planner schedules it", stacklevel=2)
+        return None
+
+
+_READ: dict[str, Mapping[tuple[str, str], TraceRecord]] = {}
+
+
+def _read(path: Path) -> Mapping[tuple[str, str], TraceRecord]:
     stamp = file_stamp(path)
-    if stamp not in _RECORDS:
-        _RECORDS.clear()
-        _RECORDS[stamp] = read_traces(path)
-    return _RECORDS[stamp].get((kernel_key(blocks), str(target)))
+    if stamp not in _READ:
+        _READ.clear()
+        _READ[stamp] = read_traces(path)
+    return _READ[stamp]
 
 
-_RECORDS: dict[str, Mapping[tuple[str, str], TraceRecord]] = {}
-
-
-def _replayed(blocks: PrimFunc, record: TraceRecord) -> Schedule:
+def _replayed(blocks: PrimFunc, steps: Sequence[Any]) -> Schedule:
     sch = Schedule(blocks)
     try:
-        Trace.apply_json_to_schedule(record.trace, sch)
+        Trace.apply_json_to_schedule(steps, sch)
     except UserError as error:
         raise UserError(
             f"the recorded trace does not apply to the kernel {blocks.name!r}: {error.message}"

@@ -67,10 +67,6 @@ class Proposer:
         changed = self.mutators[mutator].apply(parent, self.context, random)
         return None if changed is None else self._made(changed, random.fork_seed())
 
-    def replayed(self, trace: TraceJSON) -> Candidate | None:
-        """What a trace makes of the program; its postprocessing steps are taken anew."""
-        return self._made(Trace.from_json(trace), 1)
-
     def exact(self, trace: TraceJSON) -> Candidate | None:
         """What the steps of a trace make of the program, and nothing else; each is checked."""
         sch = self._schedule(1, check=True)

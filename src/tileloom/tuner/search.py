@@ -54,7 +54,7 @@ class EvolutionarySearch:
         workload: the key of the program, for the cost model.
         probabilities: of each mutator.
         measured: keys of programs that were measured or proposed.
-        best: traces that were measured and how long they took, the fastest first.
+        best: those of this search's candidates that ran, and how long, the fastest first.
     """
 
     workload: str
@@ -64,7 +64,7 @@ class EvolutionarySearch:
     seed: int = 1
     config: SearchConfig = field(default_factory=SearchConfig)
     measured: set[int] = field(default_factory=set)
-    best: list[tuple[float, TraceJSON]] = field(default_factory=list)
+    best: list[tuple[float, Candidate]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
@@ -84,17 +84,16 @@ class EvolutionarySearch:
 
     def record(self, candidates: Sequence[Candidate], seconds: Sequence[float]) -> None:
         """Learn how long candidates took; infinity or `FAILED` for those that failed."""
-        self.best += [(t, c.trace) for t, c in zip(seconds, candidates, strict=True) if t < FAILED]
+        pairs = zip(seconds, candidates, strict=True)
+        self.best += [(time, candidate) for time, candidate in pairs if time < FAILED]
         self.best.sort(key=lambda known: known[0])
         self.measured |= {candidate.key for candidate in candidates}
 
     # ------------------------------------------------------------------ generations
 
     def _from_measured(self) -> list[Candidate]:
-        config = self.config
-        count = int(config.population_size * config.init_measured_ratio)
-        traces = [(trace,) for _, trace in self.best[:count]]
-        return [c for c in self.workers.map("replayed", traces) if c is not None]
+        count = int(self.config.population_size * self.config.init_measured_ratio)
+        return [candidate for _, candidate in self.best[:count]]
 
     def _sampled(self, wanted: int) -> list[Candidate] | None:
         found: list[Candidate] = []

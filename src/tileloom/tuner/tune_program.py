@@ -1,45 +1,90 @@
-"""Tuning one program from beginning to end: `tune`."""
+"""Tuning programs from beginning to end: `tune_programs`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, field
+from math import inf, isfinite
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ..base.errors import UserError
 from ..base.settings import settings
+from ..records import Record, RecordStore, open_records, target_key, usual_place, workload_key
+from ..records.lookup import NONE
 from ..schedule.schedule import Schedule
 from ..schedule.trace import Trace
-from ..target import Target
-from ..target import target as parse_target
-from ..tir import IRModule, PrimFunc
-from .context import TuneContext
+from ..tir import IRModule
 from .cost_model import CostModel, XGBModel
 from .measure import executor_of
 from .proposals import TraceJSON
-from .records import open_records, target_key, workload_key
 from .search import SearchConfig
 from .tuner import MeasureOn, OnRound, TuneConfig, TuningTask, tune_tasks
 
 
 @dataclass(frozen=True)
+class TuneOptions:
+    """How long, where and with what is tuned.
+
+    Attributes:
+        trials: candidates that are measured, over all programs.
+        trials_per_task: of one program at most.
+        records: where measurements are kept, and compilations look: a path of an SQLite file, or an
+            address as `open_records` takes it; the setting `records` (TILELOOM_RECORDS) unless
+            told, which is "records.db" next to compiled kernels. What is known there is not
+            measured again.
+        executor: where candidates are measured, as `executor_of` takes it.
+        workers: processes that make candidates; one for each core of this machine unless told.
+        seed: of everything that is drawn.
+        batch: candidates of a round.
+        cost_model: learns from measurements; boosted trees unless given.
+        search: parameters of the search, MetaSchedule's unless given.
+        on_round: told after each round.
+    """
+
+    trials: int = 128
+    trials_per_task: int | None = None
+    records: str | Path | None = None
+    executor: str = "local"
+    workers: int | None = None
+    seed: int = 1
+    batch: int = 64
+    cost_model: CostModel | None = None
+    search: SearchConfig = field(default_factory=SearchConfig)
+    on_round: OnRound | None = None
+
+
+@dataclass(frozen=True)
 class Tuned:
-    """The fastest schedule that was found.
+    """What was found for a program.
 
     Attributes:
         mod: the program as it was.
-        seconds: of one call; infinity where nothing ran.
+        seconds: of one call of what was chosen; infinity where nothing ran.
         trace: the steps, as `Trace.as_json` gives them; None where nothing ran.
         trials: candidates that are on record for the program.
+        default_seconds: of one call of what the planner makes of it; NaN where that was not
+            measured.
+        name: of the program.
+        weight: how often it runs.
     """
 
     mod: IRModule
     seconds: float
     trace: TraceJSON | None
     trials: int
+    default_seconds: float = float("nan")
+    name: str = "main"
+    weight: float = 1.0
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as what the planner makes of it; 1 where that is not known."""
+        ratio = self.default_seconds / self.seconds
+        return ratio if isfinite(ratio) else 1.0
 
     def schedule(self) -> Schedule:
         """The program with the steps taken.
@@ -54,68 +99,47 @@ class Tuned:
         return sch
 
 
-def tune(
-    program: IRModule | PrimFunc,
-    target: Target | str = "cpu",
-    *,
-    trials: int = 128,
-    records: str | Path | None = None,
-    executor: str = "local",
-    workers: int = 1,
-    seed: int = 1,
-    batch: int = 64,
-    firsts: Sequence[TraceJSON] = (),
-    cost_model: CostModel | None = None,
-    search: SearchConfig | None = None,
-    on_round: OnRound | None = None,
-) -> Tuned:
-    """Look for the fastest schedule of a program, by MetaSchedule's design space and search.
-
-    Args:
-        program: one function of blocks, of static shapes, not scheduled yet.
-        target: the machine.
-        trials: candidates that are measured.
-        records: where measurements are kept: a path of an SQLite file, or an address as
-            `open_records` takes it; "records.db" next to compiled kernels unless told. What is
-            known there of the program is not measured again.
-        executor: where candidates are measured, as `executor_of` takes it.
-        workers: processes that make candidates.
-        seed: of everything that is drawn.
-        batch: candidates of a round.
-        firsts: traces that are measured before any others.
-        cost_model: learns from measurements; boosted trees unless given.
-        search: parameters of the search, MetaSchedule's unless given.
-        on_round: told after each round.
+def tune_programs(tasks: Sequence[TuningTask], options: TuneOptions) -> list[Tuned]:
+    """Look for the fastest schedules of programs, by MetaSchedule's design space and search.
 
     Raises:
-        UserError: the program has no function "main", or there is nothing to measure on.
+        UserError: there is nothing to measure on, or no place for records.
     """
-    mod = program if isinstance(program, IRModule) else IRModule({"main": program})
-    if list(mod.functions) != ["main"]:
-        names = ", ".join(mod.functions)
-        raise UserError(f'a program to tune has one function, called "main", not {names}')
-    machine = target if isinstance(target, Target) else parse_target(target)
-    task = TuningTask(TuneContext(mod, machine), firsts=firsts)
     config = TuneConfig(
-        trials, batch=batch, seed=seed, workers=workers, search=search or SearchConfig()
+        options.trials,
+        options.trials_per_task,
+        options.batch,
+        options.seed,
+        options.workers or len(os.sched_getaffinity(0)),
+        options.search,
     )
     with ExitStack() as opened:
-        store = opened.enter_context(open_records(records or _usual_place()))
-        runner = opened.enter_context(executor_of(executor))
-        tune_tasks(
-            [task], MeasureOn(runner), store, cost_model or XGBModel(), config, on_round=on_round
-        )
-        key, place = workload_key(mod), target_key(machine)
-        best: list[Any] = list(store.best(key, place, 1))
-        count = sum(1 for _ in store.all(key, place))
-    if not best:
-        return Tuned(mod, inf, None, count)
-    return Tuned(mod, best[0].latency, best[0].trace, count)
+        store = opened.enter_context(open_records(_place(options.records)))
+        runner = MeasureOn(opened.enter_context(executor_of(options.executor)))
+        model = options.cost_model or XGBModel()
+        tune_tasks(tasks, runner, store, model, config, on_round=options.on_round)
+        return [tuned(task, store) for task in tasks]
 
 
-def _usual_place() -> Path:
-    folder = settings().cache_dir
-    if folder is None:
-        raise UserError("there is no folder for records", hint="name a file: records='tuned.db'")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "records.db"
+def tuned(task: TuningTask, records: RecordStore) -> Tuned:
+    """What records say about a program."""
+    context = task.context
+    keys = workload_key(context.mod), target_key(context.target)
+    found = records.chosen(*keys) or next(iter(records.best(*keys, 1)), None)
+    count = len(records.all(*keys))
+    about: Any = {"name": context.name, "weight": task.weight}
+    if found is None:
+        return Tuned(context.mod, inf, None, count, **about)
+    return Tuned(context.mod, found.latency, found.trace, count, _default(found), **about)
+
+
+def _default(record: Record) -> float:
+    times = record.extra.get("default_seconds")
+    return median(times) if times else float("nan")
+
+
+def _place(given: str | Path | None) -> str | Path:
+    place = given or settings().records or usual_place()
+    if place is None or place == NONE:
+        raise UserError("there is no place for records", hint="name a file: records='tuned.db'")
+    return place

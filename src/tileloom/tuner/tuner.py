@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
 from typing import Protocol
 
+import numpy as np
+
+from ..base.cached import cached_property
 from ..base.errors import UserError
+from ..records import Record, RecordStore, target_key, workload_key
 from ..tir import IRModule
 from .context import TuneContext
 from .cost_model import FAILED, CostModel, Floats
@@ -22,13 +25,16 @@ from .measure import Limits, Measurement, MeasureTask, Timing, measure
 from .mutators.defaults import default_mutators
 from .postprocs.defaults import default_postprocs
 from .proposals import Candidate, Proposer, TraceJSON
-from .records import Record, RecordStore, target_key, workload_key
 from .search import EvolutionarySearch, SearchConfig
 from .task_scheduler import GradientBased, Progress, TaskScheduler
-from .workers import InProcesses, InThisProcess, Workers
+from .workers import WorkerPool
 
 #: A program is done with where so many proposals in a row hold nothing new that is legal.
 EMPTY = 5
+#: So many of the fastest are measured once more, in turns with the first trace, at the end.
+FINALISTS = 3
+#: A candidate is chosen in place of the first trace if it takes at most this part of the time.
+CLEARLY = 0.99
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,8 @@ class TuningTask:
 
     Attributes:
         weight: how often it runs.
-        firsts: traces that are measured before any others, such as that of the default plan.
+        firsts: traces that are measured before any others. The first of them, such as that of the
+            default plan, is what the program is made by unless another one is faster.
     """
 
     context: TuneContext
@@ -135,7 +142,9 @@ def tune_tasks(
     """Look for fast schedules of programs.
 
     What the records know already counts as measured, so that a run that was interrupted goes on
-    where it was. Each candidate is recorded as soon as it was measured.
+    where it was. Each candidate is recorded as soon as it was measured. At the end the fastest of
+    each program are measured once more, next to its first trace, and one of them is chosen: the
+    compiler makes the program by it from then on.
 
     Args:
         tasks: the programs.
@@ -150,47 +159,20 @@ def tune_tasks(
         For each program the least seconds after each of its rounds.
     """
     choose = (scheduler or GradientBased(seed=config.seed)).choose
-    with ExitStack() as opened:
-        running = [
-            opened.enter_context(_begun(task, records, cost_model, config)) for task in tasks
-        ]
+    with WorkerPool(config.workers) as pool:
+        running = [_Running(task, pool, cost_model, records, measure, config) for task in tasks]
         progress = [task.progress for task in running]
         spent = 0
         while spent < config.trials:
             k = choose(progress)
             if k is None:
                 break
-            spent += running[k].round(measure, config.trials - spent)
+            spent += running[k].round(config.trials - spent)
             if on_round is not None:
                 on_round(progress, k, spent)
+        for task in running:
+            task.choose()
     return progress
-
-
-@contextmanager
-def _begun(
-    task: TuningTask, records: RecordStore, cost_model: CostModel, config: TuneConfig
-) -> Iterator[_Running]:
-    """A program with its design spaces, and what is known of it."""
-    context, kind = task.context, rule_kind(task.context.target)
-    mutators = default_mutators(kind)
-    spaces = [sch.trace.as_json() for sch in design_spaces(context) if sch.trace is not None]
-    proposer = Proposer(
-        context,
-        spaces,
-        default_postprocs(kind),
-        [mutator for mutator, _ in mutators],
-        _Features(context),
-    )
-    with ExitStack() as opened:
-        workers: Workers = InThisProcess(proposer)
-        if config.workers > 1:
-            workers = opened.enter_context(InProcesses(proposer, config.workers))
-        key = workload_key(context.mod)
-        weights = [probability for _, probability in mutators]
-        search = EvolutionarySearch(key, workers, cost_model, weights, config.seed, config.search)
-        running = _Running(task, search, records, config, Progress(task.weight))
-        running.resume()
-        yield running
 
 
 @dataclass(frozen=True)
@@ -203,33 +185,50 @@ class _Features:
         return per_store_features(mod, self.context.target)
 
 
-@dataclass
 class _Running:
-    """A program that is being tuned."""
+    """A program that is being tuned; its design space is made when its turn comes."""
 
-    task: TuningTask
-    search: EvolutionarySearch
-    records: RecordStore
-    config: TuneConfig
-    progress: Progress
-    trials: int = 0
+    def __init__(
+        self,
+        task: TuningTask,
+        pool: WorkerPool,
+        cost_model: CostModel,
+        records: RecordStore,
+        measure: Measure,
+        config: TuneConfig,
+    ) -> None:
+        self.task, self.config = task, config
+        self.pool, self.cost_model, self.records, self.measure = pool, cost_model, records, measure
+        self.progress = Progress(task.weight)
+        self.workload = workload_key(task.context.mod)
+        self.target = target_key(task.context.target)
+        self.known = list(records.all(self.workload, self.target))
+        self.trials = len(self.known)
+        self.fastest: TraceJSON | None = None
+        self.has_new = False
+        if self.known:
+            self._note((record.latency, record.trace) for record in self.known)
 
-    @property
-    def target(self) -> str:
-        return target_key(self.task.context.target)
+    @cached_property
+    def search(self) -> EvolutionarySearch:
+        """The search, which has learnt from what was measured before."""
+        context, kind = self.task.context, rule_kind(self.task.context.target)
+        mutators = default_mutators(kind)
+        spaces = [sch.trace.as_json() for sch in design_spaces(context) if sch.trace is not None]
+        changes = [mutator for mutator, _ in mutators]
+        postprocs = default_postprocs(kind)
+        proposer = Proposer(context, spaces, postprocs, changes, _Features(context))
+        workers = self.pool.workers(proposer)
+        weights = [probability for _, probability in mutators]
+        seed, about = self.config.seed, self.config.search
+        search = EvolutionarySearch(self.workload, workers, self.cost_model, weights, seed, about)
+        self.records.add_workload(self.workload, context.mod.script())
+        found = workers.map("exact", [(record.trace,) for record in self.known])
+        pairs = [(c, r) for c, r in zip(found, self.known, strict=True) if c is not None]
+        self._learn(search, [c for c, _ in pairs], [r.seconds for _, r in pairs])
+        return search
 
-    def resume(self) -> None:
-        """Take over what was measured before."""
-        self.records.add_workload(self.search.workload, self.task.context.mod.script())
-        known = list(self.records.all(self.search.workload, self.target))
-        found = self.search.workers.map("exact", [(record.trace,) for record in known])
-        pairs = [(c, r) for c, r in zip(found, known, strict=True) if c is not None]
-        self._learn([c for c, _ in pairs], [r.seconds for _, r in pairs])
-        self.trials = len(known)
-        if known:
-            self.progress.best.append(min(record.latency for record in known))
-
-    def round(self, measure: Measure, left: int) -> int:
+    def round(self, left: int) -> int:
         """Measure a batch; how many that were."""
         of_task = self.config.trials_per_task
         count = min(self.config.batch, left)
@@ -242,38 +241,78 @@ class _Running:
         if not batch:
             self.progress.is_over = True
             return 0
-        best = self.search.best[0][1] if self.search.best else None
+        outcomes = self.measure(self.task.context, batch, self.fastest)
         seconds: list[tuple[float, ...]] = []
-        for candidate, outcome in zip(batch, measure(self.task.context, batch, best), strict=True):
-            self.records.add(
-                Record(
-                    self.search.workload,
-                    self.target,
-                    candidate.trace,
-                    outcome.seconds,
-                    outcome.error,
-                )
-            )
+        for candidate, outcome in zip(batch, outcomes, strict=True):
+            about = (candidate.trace, outcome.seconds, outcome.error)
+            self.records.add(Record(self.workload, self.target, *about))
             seconds.append(outcome.seconds)
-        self._learn(batch, seconds)
+            self.has_new = True
+        self._learn(self.search, batch, seconds)
         self.trials += len(batch)
-        fastest = min((median(times) for times in seconds if times), default=inf)
-        self.progress.best.append(min(fastest, self.progress.seconds))
+        self._note((median(t), c.trace) for c, t in zip(batch, seconds, strict=True) if t)
         return len(batch)
+
+    def choose(self) -> None:
+        """Decide what the program is made by, among the fastest and the first trace."""
+        if not self.has_new and self.records.chosen(self.workload, self.target) is not None:
+            return
+        fastest = self.records.best(self.workload, self.target, FINALISTS)
+        default = next(iter(self.task.firsts), None)
+        if fastest and default is not None:
+            others = [record.trace for record in fastest if record.trace != default]
+            fastest = [self._final(others, default) or fastest[0]]
+        if fastest:
+            self.records.choose(fastest[0])
+
+    def _final(self, traces: Sequence[TraceJSON], default: TraceJSON) -> Record | None:
+        """The fastest of some, measured once more, or the default; None if nothing ran."""
+        candidates = [Candidate(trace, 0, _NO_FEATURES) for trace in traces]
+        found = list(self.measure(self.task.context, candidates, default))
+        compared = [
+            (outcome.ratio, k) for k, outcome in enumerate(found) if outcome.baseline_seconds
+        ]
+        ratio, k = min(compared, default=(inf, 0))
+        if ratio == inf:
+            return None
+        known = found[k].baseline_seconds
+        trace, seconds = (traces[k], found[k].seconds) if ratio <= CLEARLY else (default, known)
+        about = {"default_seconds": list(known)}
+        return Record(self.workload, self.target, trace, seconds, extra=about)
+
+    def _note(self, measured: Iterable[tuple[float, TraceJSON]]) -> None:
+        """Note the fastest so far, after a round."""
+        before = self.progress.seconds
+        seconds, trace = min(measured, key=lambda pair: pair[0], default=(inf, None))
+        if seconds < before:
+            self.fastest = trace
+        self.progress.best.append(min(seconds, before))
 
     def _batch(self, count: int) -> list[Candidate] | None:
         """What is measured first, before anything else; then what the search proposes."""
+        search = self.search
         if not self.progress.best and self.task.firsts:
-            made = self.search.workers.map("exact", [(trace,) for trace in self.task.firsts])
+            made = search.workers.map("exact", [(trace,) for trace in self.task.firsts])
             firsts = [c for c in made if c is not None][:count]
-            self.search.measured |= {candidate.key for candidate in firsts}
-            rest = self.search.propose(count - len(firsts)) if count > len(firsts) else []
+            search.measured |= {candidate.key for candidate in firsts}
+            rest = search.propose(count - len(firsts)) if count > len(firsts) else []
             return [*firsts, *(rest or ())]
-        return self.search.propose(count)
+        return search.propose(count)
 
-    def _learn(self, candidates: Sequence[Candidate], seconds: Sequence[tuple[float, ...]]) -> None:
+    def _learn(
+        self,
+        search: EvolutionarySearch,
+        candidates: Sequence[Candidate],
+        seconds: Sequence[tuple[float, ...]],
+    ) -> None:
         times = [median(each) if each else FAILED for each in seconds]
-        self.search.record(candidates, times)
+        search.measured |= {candidate.key for candidate in candidates}
+        # Without decisions, as the planner's trace is, there is nothing to mutate.
+        open_ones = [(c, time) for c, time in zip(candidates, times, strict=True) if c.trace[1]]
+        search.record([c for c, _ in open_ones], [time for _, time in open_ones])
         features = [candidate.features for candidate in candidates]
         if candidates:
-            self.search.cost_model.update(self.search.workload, features, times)
+            self.cost_model.update(self.workload, features, times)
+
+
+_NO_FEATURES: Floats = np.empty((0, 0))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -13,10 +17,12 @@ from .proposals import Candidate, Proposer
 
 #: Candidates that a process is given at a time.
 CHUNK = 8
+#: Programs that a process has at hand.
+_AT_HAND = 4
 
 
 class Workers(Protocol):
-    """Makes candidates."""
+    """Makes candidates of a program."""
 
     def map(self, task: str, arguments: Sequence[tuple[Any, ...]]) -> list[Candidate | None]:
         """The results of a method of `Proposer` for arguments, in their order."""
@@ -34,32 +40,37 @@ class InThisProcess:
         return [method(*given) for given in arguments]
 
 
-class InProcesses:
-    """Makes candidates in processes of its own, which know the program from the start.
+class WorkerPool:
+    """Processes that make candidates of any number of programs.
 
     Args:
-        proposer: what makes them; a copy goes to each process.
-        count: of processes.
+        count: of processes; with one, candidates are made in this one.
     """
 
-    def __init__(self, proposer: Proposer, count: int) -> None:
-        self._pool = ProcessPoolExecutor(
-            count,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_begin,
-            initargs=(proposer,),
-        )
+    def __init__(self, count: int) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        if count > 1:
+            # Programs go through files, of which each process reads those that it needs, once.
+            self._folder = TemporaryDirectory(prefix="tileloom-tuner-")
+            self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
+        self._programs = 0
 
-    def map(self, task: str, arguments: Sequence[tuple[Any, ...]]) -> list[Candidate | None]:
-        """See `Workers`."""
-        tasks = [(task, given) for given in arguments]
-        return list(self._pool.map(_make, tasks, chunksize=CHUNK))
+    def workers(self, proposer: Proposer) -> Workers:
+        """What makes candidates of a program."""
+        if self._pool is None:
+            return InThisProcess(proposer)
+        self._programs += 1
+        path = Path(self._folder.name) / f"{self._programs}.program"
+        path.write_bytes(pickle.dumps(proposer))
+        return _InProcesses(self._pool, str(path))
 
     def close(self) -> None:
         """End the processes."""
-        self._pool.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._folder.cleanup()
 
-    def __enter__(self) -> InProcesses:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(
@@ -71,14 +82,26 @@ class InProcesses:
         self.close()
 
 
-_mine: dict[str, Proposer] = {}  # of a process that makes candidates
+@dataclass(frozen=True)
+class _InProcesses:
+    """Makes candidates of the program in a file."""
+
+    pool: ProcessPoolExecutor
+    path: str
+
+    def map(self, task: str, arguments: Sequence[tuple[Any, ...]]) -> list[Candidate | None]:
+        """See `Workers`."""
+        tasks = [(self.path, task, given) for given in arguments]
+        return list(self.pool.map(_make, tasks, chunksize=CHUNK))
 
 
-def _begin(proposer: Proposer) -> None:
-    _mine["proposer"] = proposer
+@lru_cache(maxsize=_AT_HAND)
+def _proposer(path: str) -> Proposer:
+    found: Proposer = pickle.loads(Path(path).read_bytes())
+    return found
 
 
-def _make(task: tuple[str, tuple[Any, ...]]) -> Candidate | None:
-    method, arguments = task
-    result: Candidate | None = getattr(_mine["proposer"], method)(*arguments)
+def _make(task: tuple[str, str, tuple[Any, ...]]) -> Candidate | None:
+    path, method, arguments = task
+    result: Candidate | None = getattr(_proposer(path), method)(*arguments)
     return result

@@ -14,32 +14,40 @@ from threading import RLock
 from typing import Any
 from uuid import uuid4
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 from .record import Record, json_text
 from .store import RecordStore
 
 Statement = tuple[str, Sequence[Any]]
 
-FORMAT = 1
+FORMAT = 2
 #: `{serial}` is what the database calls a number that counts up by itself. Tables have a prefix,
 #: since a database may hold those of others.
+_FIELDS = (
+    "workload TEXT NOT NULL, target TEXT NOT NULL, trace TEXT NOT NULL, seconds TEXT NOT NULL,"
+    " latency DOUBLE PRECISION, error TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,"
+    " extra TEXT NOT NULL"
+)
 TABLES = (
     "CREATE TABLE IF NOT EXISTS tileloom_format (version INTEGER PRIMARY KEY)",
     "CREATE TABLE IF NOT EXISTS tileloom_workloads"
     " (id {serial} PRIMARY KEY, key TEXT NOT NULL UNIQUE, script TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tileloom_records"
-    " (id {serial} PRIMARY KEY, token TEXT NOT NULL UNIQUE, workload TEXT NOT NULL,"
-    " target TEXT NOT NULL, trace TEXT NOT NULL, seconds TEXT NOT NULL,"
-    " latency DOUBLE PRECISION, error TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,"
-    " extra TEXT NOT NULL)",
+    f" (id {{serial}} PRIMARY KEY, token TEXT NOT NULL UNIQUE, {_FIELDS})",
     "CREATE INDEX IF NOT EXISTS tileloom_fastest"
     " ON tileloom_records (workload, target, latency, id)",
+    "CREATE TABLE IF NOT EXISTS tileloom_choices"
+    f" (id {{serial}} PRIMARY KEY, token TEXT NOT NULL UNIQUE, {_FIELDS})",
+    "CREATE INDEX IF NOT EXISTS tileloom_chosen ON tileloom_choices (workload, target, id)",
     f"INSERT INTO tileloom_format VALUES ({FORMAT}) ON CONFLICT DO NOTHING",
 )
 _COLUMNS = "workload, target, trace, seconds, error, created, extra"
-_ADD = (
-    f"INSERT INTO tileloom_records (token, latency, {_COLUMNS})"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_VALUES = f"(token, latency, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD = f"INSERT INTO tileloom_records {_VALUES} ON CONFLICT DO NOTHING"
+_CHOOSE = f"INSERT INTO tileloom_choices {_VALUES} ON CONFLICT DO NOTHING"
+_CHOSEN = (
+    f"SELECT {_COLUMNS} FROM tileloom_choices"
+    " WHERE workload = ? AND target = ? ORDER BY id DESC LIMIT 1"
 )
 _ADD_WORKLOAD = "INSERT INTO tileloom_workloads (key, script) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _BEST = (
@@ -107,6 +115,15 @@ class SqlStore(RecordStore):
         where = " AND ".join(f"{column} = ?" for column in given)
         sql = _ALL + (f" WHERE {where}" if given else "") + " ORDER BY id"
         return list(map(_record, self._rows(sql, tuple(given.values()))))
+
+    def choose(self, record: Record) -> None:
+        """Have kernels of this workload made by this trace from now on, on such machines."""
+        with self._lock:
+            self._write(self._open(), [(_CHOOSE, _row(record))])
+
+    def chosen(self, workload: str, target: str) -> Record | None:
+        """What kernels of a workload are made by; None if the planner makes them."""
+        return next(map(_record, self._rows(_CHOSEN, (workload, target))), None)
 
     def close(self) -> None:
         """Close the connection; closing twice does nothing."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from ...target import Target
-from ...tir import IRModule, PrimFunc, structural_hash
+from ..target import Target
+from ..tir import IRModule, PrimFunc, pre_order, structural_hash
+from ..tir.nodes import Block
 
-_VERSION = 1  # of the structural hash: another one finds no records of this one
+_VERSION = 2  # of the key: another one finds no records of this one
 
 
 def workload_key(mod: IRModule | PrimFunc) -> str:
-    """A name that structurally equal programs share: names of variables do not count.
+    """A name that programs share if the steps of the one can be taken on the other.
+
+    Names of variables and of the function do not count; those of blocks do, since steps find blocks
+    by them.
 
     >>> from tileloom.script import from_source
     >>> text = "@T.prim_func\\ndef main(A: T.Buffer((4,))):\\n  for i in range(4):\\n    A[i] = 1.0"
@@ -17,8 +21,20 @@ def workload_key(mod: IRModule | PrimFunc) -> str:
     >>> workload_key(one) == workload_key(other) == workload_key(IRModule({"main": one}))
     True
     """
-    whole = mod if isinstance(mod, IRModule) else IRModule({"main": mod})
-    return f"{_VERSION}-{structural_hash(whole):016x}"
+    functions = mod.functions if isinstance(mod, IRModule) else {"main": mod}
+    nameless = IRModule({name: _nameless(func) for name, func in functions.items()})
+    blocks = [
+        node.name_hint
+        for func in functions.values()
+        for node in pre_order(func.body)
+        if isinstance(node, Block)
+    ]
+    return f"{_VERSION}-{structural_hash(nameless):016x}:{','.join(blocks)}"
+
+
+def _nameless(func: PrimFunc) -> PrimFunc:
+    attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
+    return func.replace(attrs=attrs)
 
 
 def target_key(target: Target) -> str:

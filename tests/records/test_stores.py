@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
+from records.places import record
 from schedule.common import MATMUL
 from tileloom import Schedule, UserError
-from tileloom.schedule.trace import Trace
-from tileloom.tir import IRModule
-from tileloom.tuner.records import (
+from tileloom.records import (
     Record,
     RecordStore,
     copy_records,
@@ -22,9 +21,10 @@ from tileloom.tuner.records import (
     target_key,
     workload_key,
 )
-from tileloom.tuner.records.sql import SqlStore
+from tileloom.records.sql import SqlStore
+from tileloom.schedule.trace import Trace
+from tileloom.tir import IRModule
 from tuner.mutators.traces import context, cpu_steps, traced
-from tuner.records.places import record
 
 
 def test_records_come_back_as_they_were(url: str) -> None:
@@ -95,6 +95,17 @@ def test_two_stores_see_each_other(url: str) -> None:
         one.add_workload("w", "text")
         assert one.best("w", "t", 5) == two.best("w", "t", 5) == [record(0), record(1)]
         assert two.workloads() == {"w": "text"}
+
+
+def test_the_last_choice_counts(url: str) -> None:
+    with open_records(url) as one, open_records(url) as two:
+        assert one.chosen("w", "t") is None
+        one.choose(record(0))
+        two.choose(record(1))
+        assert one.chosen("w", "t") == two.chosen("w", "t") == record(1)
+        assert one.chosen("w", "other") is None and not one.all()
+    with open_records(url) as store:
+        assert store.chosen("w", "t") == record(1)
 
 
 def test_threads_share_a_store(url: str) -> None:

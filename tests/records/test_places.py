@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from records.places import TRACE, Server, record
 from tileloom import UserError
-from tileloom.tuner.records import open_records
-from tileloom.tuner.records.lines import locked
-from tileloom.tuner.records.sqlite import use_wal
-from tuner.records.places import TRACE, Server, record
+from tileloom.records import open_records
+from tileloom.records.lines import locked
+from tileloom.records.sqlite import use_wal
 
 
 @pytest.mark.parametrize("form", ["{}/a.db", "sqlite:///{}/a.db"])
@@ -59,10 +59,10 @@ def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> N
 def test_records_of_a_later_format_are_refused(tmp_path: Path) -> None:
     open_records(tmp_path / "a.db").close()
     connection = sqlite3.connect(tmp_path / "a.db")
-    connection.execute("INSERT INTO tileloom_format VALUES (2)")
+    connection.execute("INSERT INTO tileloom_format VALUES (99)")
     connection.commit()
     connection.close()
-    with pytest.raises(UserError, match="of format 2"):
+    with pytest.raises(UserError, match="of format 99"):
         open_records(tmp_path / "a.db")
 
 

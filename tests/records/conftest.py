@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuner.records.places import Server, running_server
+from records.places import Server, running_server
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tileloom.tuner.records import Record
+from tileloom.records import Record
 
 TRACE = [
     [["GetBlock", [], ["C", "main"], ["b0"]], ["Split", ["l1", "v2", "None"], [True], ["l3"]]],

@@ -3,7 +3,7 @@
 A folder has `database_workload.json` with lines `[key, base64 of length and JSON]` and
 `database_tuning_record.json` with lines `[line of the workload, [trace, run times, target, types of
 the arguments]]`. What these have no room for (errors, times, the rest) is in a third file, which
-TVM does not look at.
+TVM does not look at; so is what was chosen, in a fourth.
 
 Programs are the one thing that differs: TVM writes them as a graph of its own nodes, here they are
 TVMScript text. docs/tuning-records.md says what follows from that.
@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 from .lines import LineFile, locked
 from .record import Record, json_text
 from .store import RecordStore
@@ -43,6 +43,8 @@ class JsonStore(RecordStore):
         self._workload_file = LineFile(self._folder / "database_workload.json")
         self._record_file = LineFile(self._folder / "database_tuning_record.json")
         self._rest_file = LineFile(self._folder / "tileloom_record.json")
+        self._choice_file = LineFile(self._folder / "tileloom_choice.json")
+        self._choices: dict[tuple[str, str], Record] = {}
         self._lock = RLock()
         self._open = True
         self._keys: list[str] = []  # by line
@@ -94,6 +96,18 @@ class JsonStore(RecordStore):
             if workload in (None, record.workload) and target in (None, record.target)
         ]
 
+    def choose(self, record: Record) -> None:
+        """Have kernels of this workload made by this trace from now on, on such machines."""
+        line = [record.workload, record.target, record.trace, list(record.seconds), record.error]
+        with self._lock, locked(self._folder / "tileloom.lock"):
+            self._choice_file.append([[*line, record.created, dict(record.extra)]])
+
+    def chosen(self, workload: str, target: str) -> Record | None:
+        """What kernels of a workload are made by; None if the planner makes them."""
+        with self._lock:
+            self._refresh()
+            return self._choices.get((workload, target))
+
     def close(self) -> None:
         """Nothing is held open."""
         self._open = False
@@ -111,6 +125,8 @@ class JsonStore(RecordStore):
             self._scripts[key] = self._scripts.get(key) or _script(packed)
         for index, *rest in self._rest_file.new_values():
             self._rest[index] = rest
+        for name, target, trace, seconds, *rest in self._choice_file.new_values():
+            self._choices[name, target] = Record(name, target, trace, tuple(seconds), *rest)
 
     def _record(self, number: int, workload: int, parts: list[Any]) -> Record:
         trace, seconds, target, types = parts

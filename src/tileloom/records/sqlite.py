@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 from .sql import TABLES, SqlStore, Statement
 
 _BUSY_SECONDS = 60.0  # how long a writer waits for others

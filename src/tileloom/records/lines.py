@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 from .record import json_text
 
 

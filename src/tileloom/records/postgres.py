@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 from .sql import TABLES, SqlStore, Statement
 
 _GIVE_UP_SECONDS = 60.0  # for a server that is away

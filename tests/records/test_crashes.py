@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tileloom
-from tileloom.tuner.records import open_records
-from tuner.records.places import record
+from records.places import record
+from tileloom.records import open_records
 
 WRITER = Path(__file__).with_name("writer.py")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from tileloom.tuner.records import Record, open_records
+from tileloom.records import Record, open_records
 
 
 def main(url: str, name: str, count: int) -> None:

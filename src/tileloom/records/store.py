@@ -38,6 +38,14 @@ class RecordStore(ABC):
         """Records of a workload and a target, or of any, in the order they came."""
 
     @abstractmethod
+    def choose(self, record: Record) -> None:
+        """Have kernels of this workload made by this trace from now on, on such machines."""
+
+    @abstractmethod
+    def chosen(self, workload: str, target: str) -> Record | None:
+        """What kernels of a workload are made by; None if the planner makes them."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give the place back; closing twice does nothing."""
 

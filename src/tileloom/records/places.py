@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...base.errors import UserError
+from ..base.errors import UserError
 from .postgres import PostgresStore
 from .record import Record, json_text
 from .sqlite import SqliteStore
