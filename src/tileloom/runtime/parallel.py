@@ -180,14 +180,15 @@ def get_num_threads() -> int:
     What `set_num_threads` said; else TILELOOM_NUM_THREADS; else OMP_NUM_THREADS; else the cores
     that this process may use, by its affinity and its control group's CPU quota.
     """
-    if _runtime.asked:
-        return _runtime.asked
-    if settings().num_threads:
-        return settings().num_threads
+    return asked_num_threads() or machine.usable_cores()
+
+
+def asked_num_threads() -> int:
+    """The number of threads that somebody has asked for; 0 if nobody has."""
+    if _runtime.asked or settings().num_threads:
+        return _runtime.asked or settings().num_threads
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if first.isdigit() and int(first) > 0:
-        return int(first)
-    return machine.usable_cores()
+    return int(first) if first.isdigit() else 0
 
 
 def set_num_threads(count: int) -> None:

@@ -8,13 +8,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..base.cached import cached_property
 from ..base.errors import UserError
 from ..records import Record, RecordStore, target_key, workload_key
+from ..runtime.parallel import asked_num_threads
 from ..tir import IRModule
 from .context import TuneContext
 from .cost_model import FAILED, CostModel, Floats
@@ -87,12 +88,11 @@ class MeasureOn:
         self, context: TuneContext, candidates: Sequence[Candidate], best: TraceJSON | None
     ) -> Iterable[Measurement]:
         """See `Measure`."""
-        script, target = context.mod.script(), str(context.target)
+        script, threads = context.mod.script(), asked_num_threads()
         baseline = None if best is None else json.dumps(best)
+        about: dict[str, Any] = {"seed": self.seed, "threads": threads, "timing": self.timing}
         tasks = [
-            MeasureTask(
-                script, json.dumps(c.trace), target, baseline, seed=self.seed, timing=self.timing
-            )
+            MeasureTask(script, json.dumps(c.trace), context.target, baseline, **about)
             for c in candidates
         ]
         return measure(tasks, self.executor, self.limits)

@@ -79,8 +79,8 @@ def test_candidates_that_take_their_process_along(kind: type[Executor]) -> None:
         (MeasureError("memory", "too much"), "crash"),
         (MeasureError("killed", "twice"), "crash"),
         (MeasureError("error", "Stubborn"), "error"),
-        (RuntimeError("worker lost"), "crash"),
-        (CancelledError(), "crash"),
+        (RuntimeError("worker lost"), "lost"),
+        (CancelledError(), "lost"),
     ],
 )
 def test_an_outcome_for_every_fate(error: Exception, status: str) -> None:
@@ -100,7 +100,7 @@ class Broken(Executor):
 
 def test_a_broken_executor_leaves_measurements() -> None:
     found = list(measure([MeasureTask(MATMUL, "[[], []]")] * 2, Broken()))
-    assert [m.status for m in found] == ["crash"] * 2 and "no worker is left" in found[0].error
+    assert [m.status for m in found] == ["lost"] * 2 and "no worker is left" in found[0].error
 
 
 def test_a_closed_iterator_cancels_what_is_left() -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tileloom
+from tileloom.runtime import get_num_threads, num_threads
 from tileloom.target import Target
 from tileloom.tir import IRModule, PrimFunc
 from tileloom.tuner.context import TuneContext
 from tileloom.tuner.measure import Measurement, MeasureTask, Timing, measure_task
 from tileloom.tuner.measure import task as task_module
 from tileloom.tuner.measure.inputs import Ranges
-from tileloom.tuner.measure.task import _reference, check_and_time
+from tileloom.tuner.measure.task import Reference, _reference, check_and_time
 from tuner.measure.programs import MATMUL, function, tiled
 
 QUICK = Timing(samples=3, sample_seconds=1e-4, seconds=0.05, alone=False)
@@ -57,7 +59,7 @@ def test_the_task_of_a_trace() -> None:
     context = TuneContext(IRModule({"main": function(MATMUL)}), Target.host())
     assert sch.trace is not None
     task = MeasureTask.of(context, sch.trace, seed=3, timing=QUICK)
-    assert task.target == "cpu" and task.seed == 3
+    assert task.target == Target.host() and task.seed == 3
     assert json.loads(task.trace) == sch.trace.as_json()
     assert measure_task(task).is_ok
 
@@ -165,3 +167,45 @@ def test_gpu_code_is_checked_on_the_emulator() -> None:
     target = "cuda -arch=sm_80"
     found = measure_task(MeasureTask(MATMUL, text, target, device="emulator", timing=timing))
     assert found.is_ok and found.greatest_error == 0
+
+
+STEP_IN_PLACE = """
+@T.prim_func
+def main(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = A[vi] * T.float32(3)
+            B[vi] = A[vi]
+"""
+
+
+def test_each_sample_begins_with_the_inputs() -> None:
+    """Else numbers would grow without end."""
+    reference = _reference(STEP_IN_PLACE, 0)
+    run = reference.running(tileloom.build(function(STEP_IN_PLACE)))
+    for count in (4, 2, 2):
+        run.clock(count)
+        np.testing.assert_array_equal(reference.arguments[0], reference.inputs[0] * 3**count)
+    assert reference.restored == (0,) and _reference(MATMUL, 0).restored == ()
+
+
+def test_threads_of_the_tuner_are_those_of_the_worker() -> None:
+    timing = Timing(samples=1, sample_seconds=0.0, alone=False)
+    seen: list[int] = []
+
+    def judge(*_: Any) -> tuple[float, str]:
+        seen.append(get_num_threads())
+        return 0.0, ""
+
+    with pytest.MonkeyPatch.context() as patch, num_threads(3):
+        patch.setattr(Reference, "judge", judge)
+        measure_task(MeasureTask(MATMUL, tiled(), threads=5, timing=timing))
+        measure_task(MeasureTask(MATMUL, tiled(), timing=timing))
+    assert seen == [5, 3]
+
+
+def test_code_for_the_processor_of_another_machine_is_not_run() -> None:
+    other = replace(Target.host(), identity="of another processor")
+    found = measure_task(MeasureTask(MATMUL, tiled(), other, timing=QUICK))
+    assert found.status == "lost" and "another machine" in found.error

@@ -17,16 +17,21 @@ import numpy as np
 
 from ...base.dtype import DType
 from ...base.errors import UnsupportedError
-from ...expr import Expr, IntImm
+from ...expr import Expr, IntImm, post_order
 from ...runtime.params import ParamSpec
 from ...tir import (
+    Block,
     BlockRealize,
+    Buffer,
     BufferLoad,
     BufferStore,
     For,
     PrimFunc,
+    Stmt,
     collect,
     collect_exprs,
+    stmt_children,
+    stmt_exprs,
 )
 
 Array = np.ndarray[Any, Any]
@@ -171,6 +176,47 @@ def _with_extents(indices: Sequence[Expr], extents: Sequence[Expr]) -> Iterator[
     for index, extent in zip(indices, extents, strict=True):
         if isinstance(extent, IntImm):
             yield index, extent.value
+
+
+# ---------------------------------------------------------------------------- what is overwritten
+
+
+def inputs_overwritten(func: PrimFunc) -> frozenset[str]:
+    """The parameters that a program reads and overwrites, so that a second call reads others.
+
+    A sum that its block begins with an `init` is no such thing; what a block has written before
+    another reads it may be called one without harm.
+
+    >>> from tileloom.script import parse
+    >>> step = parse('''
+    ... @T.prim_func
+    ... def step(A: T.Buffer((9,)), B: T.Buffer((9,)), C: T.Buffer((9,))):
+    ...     for i in range(9):
+    ...         A[i] = A[i] * B[i]
+    ...         C[i] = B[i]
+    ... ''')
+    >>> sorted(inputs_overwritten(step))
+    ['A']
+    """
+    begun = {
+        (id(block), store.buffer)
+        for block in collect(func.body, Block)
+        if block.init is not None
+        for store in collect(block.init, BufferStore)
+    }
+    read = {buffer for block, buffer in _reads(func.body, 0) if (block, buffer) not in begun}
+    written = {store.buffer.data for store in collect(func.body, BufferStore)}
+    return frozenset(b.name for b in func.buffers if b.data in written and b in read)
+
+
+def _reads(stmt: Stmt, block: int) -> Iterator[tuple[int, Buffer]]:
+    """The buffers that statements load from, each with the block that does so."""
+    for expr in stmt_exprs(stmt):
+        for part in post_order(expr):
+            if isinstance(part, BufferLoad):
+                yield block, part.buffer
+    for child in stmt_children(stmt):
+        yield from _reads(child, id(stmt) if isinstance(stmt, Block) else block)
 
 
 # ---------------------------------------------------------------------------- guarded memory

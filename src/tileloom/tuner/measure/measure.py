@@ -81,6 +81,6 @@ def outcome(future: Future[Measurement]) -> Measurement:
     except MeasureError as error:
         return Measurement(_STATUS.get(error.reason, "crash"), error=str(error))
     except CancelledError:
-        return Measurement("crash", error="the task was cancelled")
+        return Measurement("lost", error="the task was cancelled")
     except Exception as error:  # of any kind: executors have their own for workers that are lost
-        return Measurement("crash", error=f"{type(error).__name__}: {error}")
+        return Measurement("lost", error=f"{type(error).__name__}: {error}")

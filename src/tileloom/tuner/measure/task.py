@@ -15,6 +15,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
@@ -23,18 +24,21 @@ import numpy as np
 
 from ...base.errors import UserError
 from ...base.late import load
+from ...runtime.parallel import num_threads
 from ...runtime.params import ParamSpec
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Trace
 from ...script import parse
+from ...target import Target
 from ...tir import IRModule, PrimFunc
 from ..context import TuneContext
 from .compare import greatest_error, tolerance
-from .inputs import TRIED, Ranges, copy_inputs, random_inputs
+from .inputs import TRIED, Ranges, copy_inputs, guarded, inputs_overwritten, random_inputs
+from .prepared import InputRewrite, PreparedKernel, without_layout_rewrites
 from .running import Running, running
 from .timing import Timing, deviation, sample_times, turn
 
-Status = Literal["ok", "wrong", "error", "timeout", "crash"]
+Status = Literal["ok", "wrong", "error", "timeout", "crash", "lost"]
 
 _MOST_TEXT = 4000  # characters of an error
 _MEANINGFUL = 0.9  # of a result's elements are numbers, if its inputs are any good
@@ -47,30 +51,32 @@ class MeasureTask:
     Attributes:
         script: TVMScript text of the program without a schedule: one function of static shapes.
         trace: its steps, the JSON text of `Trace.as_json()`.
-        target: the text of the machine that it is for.
+        target: the machine that it is for, or its text.
         baseline: another trace of the program, which is timed in turns with the candidate: the
             best one so far.
         incumbent: seconds of the best one so far; where there is a baseline, that is meant.
         seed: of the inputs.
         device: as of `tileloom.build`; "emulator" runs what is for GPUs on the CPU, where times
             say nothing.
+        threads: of parallel loops; 0 for as many as the worker has cores.
         timing: how it is timed.
     """
 
     script: str
     trace: str
-    target: str = "cpu"
+    target: Target | str = "cpu"
     baseline: str | None = None
     incumbent: float | None = None
     seed: int = 0
     device: str | None = None
+    threads: int = 0
     timing: Timing = field(default_factory=Timing)
 
     @staticmethod
     def of(context: TuneContext, trace: Trace, **options: Any) -> MeasureTask:
         """The task of a trace of a program; `options` are further attributes."""
         text = json.dumps(trace.as_json())
-        return MeasureTask(str(context.mod), text, str(context.target), **options)
+        return MeasureTask(str(context.mod), text, context.target, **options)
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ class Measurement:
     Attributes:
         status: "ok"; "wrong", with other results than the program without a schedule; "error", in
             a step, in the compiler or of the program itself; "timeout"; "crash", which being
-            killed and taking too much memory are, too.
+            killed and taking too much memory are, too; "lost", with its worker or on the way
+            there, or by a worker that is another machine: it says nothing about the candidate.
         seconds: of one call, sample by sample, without those that something else has disturbed;
             none unless it is ok.
         baseline_seconds: those of the baseline, each measured next to the one of `seconds`.
@@ -124,16 +131,25 @@ def measure_task(task: MeasureTask) -> Measurement:
 
     Whatever is wrong with it is said by the measurement, unless it ends the process.
     """
-    start = time.perf_counter()
+    if _is_for_another_machine(task.target):
+        return Measurement("lost", error=f"this worker is another machine than {task.target}")
     build_seconds = 0.0
     try:
         reference = _reference(task.script, task.seed)
         start = time.perf_counter()
         kernel = _kernel(task, task.trace)
         build_seconds = time.perf_counter() - start
-        return check_and_time(kernel, reference, task, build_seconds)
+        with num_threads(task.threads) if task.threads else nullcontext():
+            return check_and_time(kernel, reference, task, build_seconds)
     except Exception as error:  # of any kind: a candidate must not end a search
         return Measurement("error", error=_text(error), build_seconds=build_seconds)
+
+
+def _is_for_another_machine(target: Target | str) -> bool:
+    """Whether code is to be tuned for the very processor of another machine."""
+    if isinstance(target, str) or not target.is_native:
+        return False
+    return target.identity != Target.host().identity
 
 
 def check_and_time(
@@ -158,11 +174,25 @@ def check_and_time(
 def _kernel(task: MeasureTask, trace: str) -> Any:
     schedule = Schedule(_module(task.script), seed=1, trace=False, error_render_level="fast")
     Trace.apply_json_to_schedule(json.loads(trace), schedule)
-    return _only(load("tileloom").build(schedule.mod, task.target, task.device))
+    (whole,) = schedule.mod.functions.values()
+    func, before = without_layout_rewrites(whole)
+    if not before:
+        return _only(load("tileloom").build(schedule.mod, task.target, task.device))
+    parts = {"main": func, **{str(k): part.func for k, part in enumerate(before)}}
+    kernels = load("tileloom").build(IRModule(parts), task.target, task.device)
+    return PreparedKernel(
+        kernels["main"],
+        [(part.argument, kernels[str(k)], _made_by(part)) for k, part in enumerate(before)],
+    )
+
+
+def _made_by(part: InputRewrite) -> Any:
+    _, made = part.func.buffers
+    return guarded(made.static_shape or (), made.dtype)
 
 
 @lru_cache(maxsize=4)
-def _built_baseline(script: str, trace: str, target: str, device: str | None) -> Any:
+def _built_baseline(script: str, trace: str, target: Target | str, device: str | None) -> Any:
     return _kernel(MeasureTask(script, trace, target, device=device), trace)
 
 
@@ -194,16 +224,18 @@ class Reference:
         inputs: its arguments.
         outputs: what they are afterwards.
         arguments: arrays like them, for its schedules to work on.
+        restored: the numbers of those that it reads and overwrites.
     """
 
     params: tuple[ParamSpec, ...]
     inputs: list[Any]
     outputs: list[Any]
     arguments: list[Any]
+    restored: tuple[int, ...] = ()
 
     def running(self, kernel: Any) -> Running:
         """A kernel of the same program, with the inputs."""
-        return running(kernel, self.inputs, self.arguments)
+        return running(kernel, self.inputs, self.arguments, self.restored)
 
     def judge(self, outputs: Sequence[Any], run: Running) -> tuple[float, str]:
         """The greatest error of a kernel's results, and what is wrong with them, if anything."""
@@ -265,4 +297,7 @@ def _run(func: PrimFunc, kernel: Any, seed: int, ranges: Ranges) -> Reference:
     inputs = random_inputs(func, kernel.params, seed, ranges)
     outputs = copy_inputs(inputs, kernel.params)
     kernel(*outputs)
-    return Reference(kernel.params, inputs, outputs, copy_inputs(inputs, kernel.params))
+    changed = inputs_overwritten(func)
+    restored = tuple(k for k, param in enumerate(kernel.params) if param.name in changed)
+    arguments = copy_inputs(inputs, kernel.params)
+    return Reference(kernel.params, inputs, outputs, arguments, restored)
