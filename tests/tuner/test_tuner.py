@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tileloom import UserError, te, tune
-from tileloom.records import RecordStore, open_records, target_key, workload_key
+from tileloom.records import Record, RecordStore, open_records, target_key, workload_key
 from tileloom.schedule import Schedule, Trace
 from tileloom.target import target
 from tileloom.tir import IRModule, structural_equal
@@ -92,7 +92,10 @@ def test_it_goes_on_where_it_was_interrupted(store: RecordStore) -> None:
     first = Counted(dies_at=6)
     with pytest.raises(KeyboardInterrupt):
         go(store, first, 12)
-    assert len(list(store.all(workload_key(matmul(16)), target_key(CPU)))) == 6
+    known = list(store.all(workload_key(matmul(16)), target_key(CPU)))
+    chosen = store.chosen(workload_key(matmul(16)), target_key(CPU))
+    assert len(known) == 6 and chosen is not None
+    assert chosen.latency == min(record.latency for record in known)
     second = Counted()
     (progress,) = go(store, second, 4)
     assert not set(first.keys) & set(second.keys) and len(second.keys) == 4
@@ -120,7 +123,20 @@ def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
     sch.parallel(sch.get_loops("C")[0])
     assert sch.trace is not None
     task = TuningTask(TuneContext(matmul(16), CPU), firsts=[sch.trace.as_json()])
-    tune_tasks([task], Counted(), store, RandomModel(1), config(3))
+    told: list[Record] = []
+    phases: list[str] = []
+
+    def on_trial(tasks: Sequence[Progress], chosen: int, record: Record | None) -> None:
+        told.extend([record] if record is not None else [])
+        phases.extend([] if record is not None else [tasks[chosen].phase])
+
+    (progress,) = tune_tasks([task], Counted(), store, RandomModel(1), config(5), on_trial=on_trial)
+    assert phases == ["proposing", "measuring", "", "proposing", "measuring", "", "comparing", ""]
+    assert [(r.trace, r.seconds) for r in told] == [(r.trace, r.seconds) for r in store.all()]
+    assert progress.trials == 5 and progress.failures == {"wrong": 1}
+    assert progress.default_seconds == told[0].latency and progress.fastest == progress.seconds
+    assert [record.extra["status"] for record in told] == ["ok"] * 4 + ["wrong"]
+    assert all(0 <= record.extra["score"] <= 1 for record in told)
     first = next(iter(sorted(store.all(), key=lambda record: record.created)))
     again = Schedule(matmul(16))
     Trace.from_json(first.trace).apply_to_schedule(again, remove_postproc=False)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
-from typing import Protocol
+from math import inf, isfinite, nan
+from typing import Literal, Protocol
 
+from ..records import Record
 from ..schedule.random import Random
 
+Phase = Literal["", "proposing", "measuring", "comparing"]
 _UNKNOWN = -1e9  # the gain of a program of which nothing ran yet
 
 
@@ -20,16 +23,42 @@ class Progress:
         weight: how often it runs, next to the others.
         best: the least seconds after each round; infinity where nothing ran.
         is_over: there is nothing left to try.
+        name: of the program, for people.
+        phase: what is being done for it; empty while it waits for its turn.
+        trials: candidates that were measured, in earlier runs too.
+        failures: those of them that failed, by kind.
+        fastest: the least seconds so far, in this round too.
+        default_seconds: of one call of what the planner makes of it; NaN where that is not known.
     """
 
     weight: float = 1.0
     best: list[float] = field(default_factory=list)
     is_over: bool = False
+    name: str = "main"
+    phase: Phase = ""
+    trials: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    fastest: float = inf
+    default_seconds: float = nan
 
     @property
     def seconds(self) -> float:
         """The least so far."""
         return self.best[-1] if self.best else inf
+
+    def note(self, record: Record, is_default: bool) -> None:
+        """Count a candidate that was measured.
+
+        Args:
+            record: what was measured.
+            is_default: whether it is what the planner makes of the program.
+        """
+        self.trials += 1
+        if record.failed:
+            self.failures[str(record.extra.get("status", "failed"))] += 1
+        elif is_default:
+            self.default_seconds = record.latency
+        self.fastest = min(self.fastest, record.latency)
 
 
 class TaskScheduler(Protocol):

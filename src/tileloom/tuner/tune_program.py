@@ -22,7 +22,7 @@ from .cost_model import CostModel, XGBModel
 from .measure import executor_of
 from .proposals import TraceJSON
 from .search import SearchConfig
-from .tuner import MeasureOn, OnRound, TuneConfig, TuningTask, tune_tasks
+from .tuner import MeasureOn, OnRound, OnTrial, TuneConfig, TuningTask, tune_tasks
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class TuneOptions:
         cost_model: learns from measurements; boosted trees unless given.
         search: parameters of the search, MetaSchedule's unless given.
         on_round: told after each round.
+        on_trial: told of each candidate.
     """
 
     trials: int = 128
@@ -55,6 +56,7 @@ class TuneOptions:
     cost_model: CostModel | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
     on_round: OnRound | None = None
+    on_trial: OnTrial | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def tune_programs(tasks: Sequence[TuningTask], options: TuneOptions) -> list[Tun
         store = opened.enter_context(open_records(_place(options.records)))
         runner = MeasureOn(opened.enter_context(executor_of(options.executor)))
         model = options.cost_model or XGBModel()
-        tune_tasks(tasks, runner, store, model, config, on_round=options.on_round)
+        told: Any = {"on_round": options.on_round, "on_trial": options.on_trial}
+        tune_tasks(tasks, runner, store, model, config, **told)
         return [tuned(task, store) for task in tasks]
 
 

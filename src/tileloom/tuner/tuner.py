@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from statistics import median
 from typing import Any, Protocol
@@ -27,7 +28,7 @@ from .mutators.defaults import default_mutators
 from .postprocs.defaults import default_postprocs
 from .proposals import Candidate, Proposer, TraceJSON
 from .search import EvolutionarySearch, SearchConfig
-from .task_scheduler import GradientBased, Progress, TaskScheduler
+from .task_scheduler import GradientBased, Phase, Progress, TaskScheduler
 from .workers import WorkerPool
 
 #: A program is done with where so many proposals in a row hold nothing new that is legal.
@@ -105,6 +106,17 @@ class OnRound(Protocol):
         """All programs, the one of this round, and the candidates measured so far."""
 
 
+class OnTrial(Protocol):
+    """Told what goes on within rounds."""
+
+    def __call__(self, tasks: Sequence[Progress], chosen: int, record: Record | None) -> None:
+        """All programs, the one that is worked at, and what was measured.
+
+        Args:
+            record: of a candidate of it; None where a phase of it begins.
+        """
+
+
 @dataclass(frozen=True)
 class TuneConfig:
     """How long, and with what, is tuned.
@@ -138,13 +150,15 @@ def tune_tasks(
     config: TuneConfig,
     scheduler: TaskScheduler | None = None,
     on_round: OnRound | None = None,
+    on_trial: OnTrial | None = None,
 ) -> list[Progress]:
     """Look for fast schedules of programs.
 
     What the records know already counts as measured, so that a run that was interrupted goes on
     where it was. Each candidate is recorded as soon as it was measured. At the end the fastest of
     each program are measured once more, next to its first trace, and one of them is chosen: the
-    compiler makes the program by it from then on.
+    compiler makes the program by it from then on. That is done after a `KeyboardInterrupt`, too,
+    before it is raised again; another one ends it at once.
 
     Args:
         tasks: the programs.
@@ -154,6 +168,7 @@ def tune_tasks(
         config: how long, and with what.
         scheduler: whose turn it is; by gradients unless told.
         on_round: told after each round.
+        on_trial: told of each candidate, too, and when a program is worked at.
 
     Returns:
         For each program the least seconds after each of its rounds.
@@ -162,17 +177,28 @@ def tune_tasks(
     with WorkerPool(config.workers) as pool:
         running = [_Running(task, pool, cost_model, records, measure, config) for task in tasks]
         progress = [task.progress for task in running]
+        for k, task in enumerate(running):
+            task.tell = partial(on_trial, progress, k) if on_trial is not None else _nobody
         spent = 0
-        while spent < config.trials:
-            k = choose(progress)
-            if k is None:
-                break
-            spent += running[k].round(config.trials - spent)
-            if on_round is not None:
-                on_round(progress, k, spent)
-        for task in running:
-            task.choose()
+        try:
+            while spent < config.trials and (turn := choose(progress)) is not None:
+                spent += running[turn].round(config.trials - spent)
+                if on_round is not None:
+                    on_round(progress, turn, spent)
+        except KeyboardInterrupt:
+            _choose(running)
+            raise
+        _choose(running)
     return progress
+
+
+def _choose(running: Sequence[_Running]) -> None:
+    for task in running:
+        task.choose()
+
+
+def _nobody(_record: Record | None) -> None:
+    """Tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -199,11 +225,13 @@ class _Running:
     ) -> None:
         self.task, self.config = task, config
         self.pool, self.cost_model, self.records, self.measure = pool, cost_model, records, measure
-        self.progress = Progress(task.weight)
+        self.progress = Progress(task.weight, name=task.context.name)
+        self.tell: Callable[[Record | None], None] = _nobody
         self.workload = workload_key(task.context.mod)
         self.target = target_key(task.context.target)
         self.known = list(records.all(self.workload, self.target))
-        self.trials = len(self.known)
+        for record in self.known:
+            self._count(record)
         self.fastest: TraceJSON | None = None
         self.has_new = False
         if self.known:
@@ -232,7 +260,8 @@ class _Running:
         """Measure a batch; how many that were."""
         of_task = self.config.trials_per_task
         count = min(self.config.batch, left)
-        count = count if of_task is None else min(count, of_task - self.trials)
+        count = count if of_task is None else min(count, of_task - self.progress.trials)
+        self._begin("proposing")
         batch: list[Candidate] | None = None
         for _ in range(EMPTY if count > 0 else 0):
             batch = self._batch(count)
@@ -240,23 +269,38 @@ class _Running:
                 break
         if not batch:
             self.progress.is_over = True
+            self._begin("")
             return 0
+        self._begin("measuring")
+        scores = self.cost_model.predict(self.workload, [c.features for c in batch]).tolist()
         outcomes = self.measure(self.task.context, batch, self.fastest)
         seconds: list[tuple[float, ...]] = []
-        for candidate, outcome in zip(batch, outcomes, strict=True):
+        for candidate, outcome, score in zip(batch, outcomes, scores, strict=True):
             about = (candidate.trace, outcome.seconds, outcome.error)
-            self.records.add(Record(self.workload, self.target, *about))
+            extra = {"status": outcome.status, "score": score}
+            record = Record(self.workload, self.target, *about, extra=extra)
+            self.records.add(record)
             seconds.append(outcome.seconds)
             self.has_new = True
+            self._count(record)
+            self.tell(record)
         self._learn(self.search, batch, seconds)
-        self.trials += len(batch)
+        self._begin("")
         self._note((median(t), c.trace) for c, t in zip(batch, seconds, strict=True) if t)
         return len(batch)
+
+    def _begin(self, phase: Phase) -> None:
+        self.progress.phase = phase
+        self.tell(None)
+
+    def _count(self, record: Record) -> None:
+        self.progress.note(record, record.trace == next(iter(self.task.firsts), None))
 
     def choose(self) -> None:
         """Decide what the program is made by, among the fastest and the first trace."""
         if not self.has_new and self.records.chosen(self.workload, self.target) is not None:
             return
+        self._begin("comparing")
         fastest = self.records.best(self.workload, self.target, FINALISTS)
         default = next(iter(self.task.firsts), None)
         if fastest and default is not None:
@@ -264,6 +308,7 @@ class _Running:
             fastest = [self._final(others, default) or fastest[0]]
         if fastest:
             self.records.choose(fastest[0])
+        self._begin("")
 
     def _final(self, traces: Sequence[TraceJSON], default: TraceJSON) -> Record | None:
         """The fastest of some, measured once more, or the default; None if nothing ran."""
