@@ -46,7 +46,7 @@ class Numbers:
     def made(self, number: int) -> Candidate | None:
         if number % 2 or not 0 <= number < 1000:
             return None
-        return Candidate([number], number, np.array([[float(number)]]))
+        return Candidate([number], number, np.array([[float(number)]]), number)
 
 
 class Exact:

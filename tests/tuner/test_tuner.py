@@ -181,7 +181,7 @@ def test_a_program_from_beginning_to_end(tmp_path: Path) -> None:
     found = tune(matmul(32), trials=4, batch=4, records=place, search=FEW)
     assert found.trials == 4 and 0 < found.seconds < 1
     again = tune(matmul(32), trials=1, batch=1, records=place, search=FEW)
-    assert again.trials == 5 and again.seconds <= found.seconds
+    assert again.trials == 5 and 0 < again.seconds < 1 and again.speedup >= 1
     assert "parallel" in found.schedule().mod.script()
 
 

@@ -5,8 +5,10 @@ Every candidate comes from a seed of its own, so that it does not matter which p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -31,13 +33,16 @@ class Candidate:
 
     Attributes:
         trace: all its steps, postprocessing too, as `Trace.as_json` gives them.
-        key: the structural hash of the program.
+        key: tells traces apart.
         features: of its stores.
+        program: the structural hash of the program, where all steps were checked: other traces
+            may make the same one.
     """
 
     trace: TraceJSON
     key: int
     features: NDArray[np.float64]
+    program: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,8 @@ class Proposer:
             Trace.from_json(trace).apply_to_schedule(sch, remove_postproc=False)
         except UserError:
             return None
-        return self._candidate(sch)
+        found = self._candidate(sch)
+        return found and replace(found, program=structural_hash(sch.mod))
 
     def _made(self, trace: Trace, seed: int) -> Candidate | None:
         """A candidate, made without most checks: `exact` makes them where it is to be measured."""
@@ -95,4 +101,14 @@ class Proposer:
     def _candidate(self, sch: Schedule) -> Candidate | None:
         if sch.trace is None:
             return None
-        return Candidate(sch.trace.as_json(), structural_hash(sch.mod), self.extract(sch.mod))
+        trace = sch.trace.as_json()
+        return Candidate(trace, trace_key(trace), self.extract(sch.mod))
+
+
+def trace_key(trace: TraceJSON) -> int:
+    """A number for the steps of a trace, the same in every process.
+
+    >>> trace_key([[], []]) == trace_key([[], []]) != trace_key([[], [[0, 1]]])
+    True
+    """
+    return int.from_bytes(blake2b(json.dumps(trace).encode(), digest_size=8).digest(), "little")

@@ -53,7 +53,8 @@ class EvolutionarySearch:
     Attributes:
         workload: the key of the program, for the cost model.
         probabilities: of each mutator.
-        measured: keys of programs that were measured or proposed.
+        measured: keys of traces that were measured or proposed.
+        programs: structural hashes of what they make.
         best: those of this search's candidates that ran, and how long, the fastest first.
     """
 
@@ -64,6 +65,7 @@ class EvolutionarySearch:
     seed: int = 1
     config: SearchConfig = field(default_factory=SearchConfig)
     measured: set[int] = field(default_factory=set)
+    programs: set[int] = field(default_factory=set)
     best: list[tuple[float, Candidate]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -80,14 +82,21 @@ class EvolutionarySearch:
         chosen = self._picked(found[: count - randoms], sampled, count)
         self.measured |= {candidate.key for candidate in chosen}
         checked = self.workers.map("exact", [(candidate.trace,) for candidate in chosen])
-        return [candidate for candidate in checked if candidate is not None]
+        legal = {c.program: c for c in reversed(checked) if c and c.program not in self.programs}
+        self.programs |= legal.keys()
+        return [*reversed(legal.values())]
 
     def record(self, candidates: Sequence[Candidate], seconds: Sequence[float]) -> None:
         """Learn how long candidates took; infinity or `FAILED` for those that failed."""
         pairs = zip(seconds, candidates, strict=True)
         self.best += [(time, candidate) for time, candidate in pairs if time < FAILED]
         self.best.sort(key=lambda known: known[0])
+        self.note(candidates)
+
+    def note(self, candidates: Sequence[Candidate]) -> None:
+        """Propose these no more."""
         self.measured |= {candidate.key for candidate in candidates}
+        self.programs |= {candidate.program for candidate in candidates}
 
     # ------------------------------------------------------------------ generations
 

@@ -339,7 +339,7 @@ class _Running:
         if not self.progress.best and self.task.firsts:
             made = search.workers.map("exact", [(trace,) for trace in self.task.firsts])
             firsts = [c for c in made if c is not None][:count]
-            search.measured |= {candidate.key for candidate in firsts}
+            search.note(firsts)
             rest = search.propose(count - len(firsts)) if count > len(firsts) else []
             return [*firsts, *(rest or ())]
         return search.propose(count)
@@ -351,7 +351,7 @@ class _Running:
         seconds: Sequence[tuple[float, ...]],
     ) -> None:
         times = [median(each) if each else FAILED for each in seconds]
-        search.measured |= {candidate.key for candidate in candidates}
+        search.note(candidates)
         # Without decisions, as the planner's trace is, there is nothing to mutate.
         open_ones = [(c, time) for c, time in zip(candidates, times, strict=True) if c.trace[1]]
         search.record([c for c, _ in open_ones], [time for _, time in open_ones])

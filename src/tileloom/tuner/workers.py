@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ from .proposals import Candidate, Proposer
 CHUNK = 8
 #: Programs that a process has at hand.
 _AT_HAND = 4
+#: Objects that a process makes between two searches for cycles; Python's default is 700.
+_OBJECTS = 200_000
 
 
 class Workers(Protocol):
@@ -52,7 +55,8 @@ class WorkerPool:
         if count > 1:
             # Programs go through files, of which each process reads those that it needs, once.
             self._folder = TemporaryDirectory(prefix="tileloom-tuner-")
-            self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(count, context, _collect_seldom)
         self._programs = 0
 
     def workers(self, proposer: Proposer) -> Workers:
@@ -93,6 +97,11 @@ class _InProcesses:
         """See `Workers`."""
         tasks = [(self.path, task, given) for given in arguments]
         return list(self.pool.map(_make, tasks, chunksize=CHUNK))
+
+
+def _collect_seldom() -> None:
+    """Candidates are made of many small objects, which hold no cycles."""
+    gc.set_threshold(_OBJECTS)
 
 
 @lru_cache(maxsize=_AT_HAND)

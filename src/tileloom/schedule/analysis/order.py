@@ -139,9 +139,10 @@ def _moving_terms(value: Expr, variables: Set[Var]) -> list[Expr]:
 def rows_apart(box: Box, loops: Sequence[For]) -> bool:
     """Whether boxes of different iterations of the loops surely have no element in common.
 
-    They have none where each loop is in one axis, with a step beyond what is below it.
+    They have none where each loop is in one axis, with a step beyond what is below it. Loops of one
+    iteration do not count.
     """
-    extents = {loop.loop_var: loop.extent for loop in loops}
+    extents = {loop.loop_var: loop.extent for loop in loops if not is_one(loop.extent)}
     seen: set[Var] = set()
     for low, high in box:
         first = None if low is None else linear_form(low)
