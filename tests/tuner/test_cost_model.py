@@ -8,6 +8,7 @@ import pytest
 from tileloom.tuner.cost_model import (
     FAILED,
     RandomModel,
+    Validation,
     XGBConfig,
     XGBModel,
     average_peak,
@@ -114,3 +115,43 @@ def test_random_scores_come_from_a_seed() -> None:
     one, two = RandomModel(3), RandomModel(3)
     one.update("a", features, seconds)
     np.testing.assert_array_equal(one.predict("a", features), two.predict("b", features))
+
+
+def test_predictions_are_judged_by_what_is_measured_then() -> None:
+    learnt = model(warmup=50)
+    features, seconds = candidates(100, 8)
+    learnt.update("a", features, seconds)
+    # Nothing was predicted: these are no features of programs.
+    assert getattr(learnt, "validation", 0) is None
+    more, times = candidates(60, 9)
+    scores = learnt.predict("a", more)
+    learnt.update("a", [*more, more[0]], [*times, FAILED])
+    found, speed = learnt.validation, 1 / np.asarray(times)
+    assert found is not None and found.candidates == 60
+    assert found.rank_correlation == pytest.approx(rank_correlation(scores, speed), abs=1e-6)
+    assert found.a_peak == pytest.approx(average_peak(scores, speed)) and found.a_peak > 0.8
+
+
+@pytest.mark.parametrize(("times", "known"), [([1.0, 2.0], False), ([1.0, 2.0, 3.0], True)])
+def test_an_order_of_two_says_nothing(times: list[float], known: bool) -> None:
+    scores = np.arange(len(times), dtype=np.float64)
+    assert (Validation.of(scores, times) is not None) is known
+
+
+def test_ranks_of_equals() -> None:
+    equal = np.array([1.0, 1.0, 2.0, 2.0])
+    assert rank_correlation(equal, equal) == pytest.approx(1)
+    assert rank_correlation(equal, np.array([2.0, 1.0, 4.0, 3.0])) == pytest.approx(
+        0.8944, abs=1e-4
+    )
+    assert rank_correlation(np.ones(4), equal) == 0
+
+
+def test_a_program_of_which_all_failed_tells_nothing() -> None:
+    """Its candidates are not the fastest that it has."""
+    learnt = model()
+    features, seconds = candidates(50, 10)
+    learnt.learn({"bad": ([rows + 5 for rows in features], [FAILED] * 50)})
+    learnt.learn({"good": (features, seconds)})
+    scores = learnt.predict("good", features)
+    assert np.argmax(scores) == np.argmin(seconds)

@@ -7,6 +7,7 @@ parent alone, since closing it there would say goodbye in the name of the parent
 from __future__ import annotations
 
 import json
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from uuid import uuid4
 
 from ..base.errors import UserError
 from .record import Record, json_text
-from .store import RecordStore
+from .store import Outcome, RecordStore
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -55,6 +56,11 @@ _BEST = (
     " WHERE workload = ? AND target = ? AND latency IS NOT NULL ORDER BY latency, id LIMIT ?"
 )
 _ALL = f"SELECT {_COLUMNS} FROM tileloom_records"
+#: Traces are most of a record: reading them takes several times as long as all else.
+_OUTCOMES = (
+    "SELECT workload, latency, extra FROM tileloom_records"
+    " WHERE target = ? ORDER BY id DESC LIMIT ?"
+)
 _VERSION = "SELECT max(version) FROM tileloom_format"
 
 
@@ -115,6 +121,14 @@ class SqlStore(RecordStore):
         where = " AND ".join(f"{column} = ?" for column in given)
         sql = _ALL + (f" WHERE {where}" if given else "") + " ORDER BY id"
         return list(map(_record, self._rows(sql, tuple(given.values()))))
+
+    def outcomes(self, target: str, newest: int) -> list[Outcome]:
+        """What came of the newest records of a target, of any workload, without their traces."""
+        rows = reversed(self._rows(_OUTCOMES, (target, newest)))
+        return [
+            (workload, math.inf if latency is None else latency, json.loads(extra))
+            for workload, latency, extra in rows
+        ]
 
     def choose(self, record: Record) -> None:
         """Have kernels of this workload made by this trace from now on, on such machines."""

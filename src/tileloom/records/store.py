@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from .record import Record
+
+#: The workload, the median of the run times, infinite if it failed, and `Record.extra`.
+Outcome = tuple[str, float, Mapping[str, Any]]
 
 
 class RecordStore(ABC):
@@ -36,6 +39,11 @@ class RecordStore(ABC):
     @abstractmethod
     def all(self, workload: str | None = None, target: str | None = None) -> list[Record]:
         """Records of a workload and a target, or of any, in the order they came."""
+
+    def outcomes(self, target: str, newest: int) -> list[Outcome]:
+        """What came of the newest records of a target, of any workload, without their traces."""
+        known = self.all(None, target)[-newest:]
+        return [(record.workload, record.latency, record.extra) for record in known]
 
     @abstractmethod
     def choose(self, record: Record) -> None:

@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.errors import UserError
+from .prior import built_in, knows
 
 Floats = NDArray[np.float64]
+_LOG = logging.getLogger("tileloom.tuner")
 #: What stands for the seconds of a candidate that failed.
 FAILED = 1e10
 
 
+@dataclass(frozen=True)
+class Validation:
+    """How good predictions were, of candidates that were measured after they had been made.
+
+    Attributes:
+        candidates: that ran.
+        a_peak: `average_peak` of them: 1 where those ranked first hold the fastest.
+        rank_correlation: Spearman's, of scores and speeds.
+    """
+
+    candidates: int
+    a_peak: float
+    rank_correlation: float
+
+    @staticmethod
+    def of(scores: Floats, seconds: Sequence[float]) -> Validation | None:
+        """What scores were worth; None for fewer than three candidates that ran.
+
+        >>> Validation.of(np.array([3.0, 2.0, 1.0, 9.0]), [1.0, 2.0, 3.0, FAILED])
+        Validation(candidates=3, a_peak=1.0, rank_correlation=1.0)
+        """
+        times = np.asarray(seconds, dtype=np.float64)
+        ran = times < FAILED
+        if ran.sum() < _FEWEST:
+            return None
+        found, speeds = scores[ran], times[ran].min() / times[ran]
+        peak = average_peak(found, speeds)
+        return Validation(int(ran.sum()), peak, round(rank_correlation(found, speeds), 6))
+
+
+_FEWEST = 3  # candidates of which an order says something
+
+
 class CostModel(Protocol):
-    """Learns from measurements which candidates are fast."""
+    """Learns from measurements which candidates are fast.
+
+    Attributes:
+        validation: of the last candidates that `update` was told of, by what was known before; None
+            where scores were drawn at random or too few ran.
+    """
+
+    validation: Validation | None
 
     def predict(self, workload: str, features: Sequence[Floats]) -> Floats:
         """A score for each candidate, higher for a faster one.
@@ -30,9 +72,14 @@ class CostModel(Protocol):
     def update(self, workload: str, features: Sequence[Floats], seconds: Sequence[float]) -> None:
         """Learn from candidates and how long they took; `FAILED` for those that failed."""
 
+    def learn(self, known: Mapping[str, tuple[Sequence[Floats], Sequence[float]]]) -> None:
+        """Learn what is on record of programs, by their keys: features and seconds."""
+
 
 class RandomModel:
     """Scores drawn at random, from a seed."""
+
+    validation: Validation | None = None
 
     def __init__(self, seed: int = 0) -> None:
         self._random = np.random.default_rng(seed)
@@ -44,14 +91,18 @@ class RandomModel:
     def update(self, workload: str, features: Sequence[Floats], seconds: Sequence[float]) -> None:
         """Nothing is learnt."""
 
+    def learn(self, known: Mapping[str, tuple[Sequence[Floats], Sequence[float]]]) -> None:
+        """Nothing is learnt."""
+
 
 @dataclass(frozen=True)
 class XGBConfig:
     """Parameters of the trees, as XGBoost calls them.
 
     Attributes:
-        warmup: candidates with features below which scores are drawn at random.
+        warmup: candidates with features below which scores are the prior's.
         early_stopping_rounds: boosting ends where the training error has not fallen in so many.
+        prior: whether the built-in trees score candidates before; random numbers do otherwise.
     """
 
     max_depth: int = 10
@@ -63,6 +114,7 @@ class XGBConfig:
     warmup: int = 100
     seed: int = 43
     threads: int = 0
+    prior: bool = True
 
 
 @dataclass
@@ -73,9 +125,10 @@ class _Group:
     seconds: list[float] = field(default_factory=list)
 
     def labels(self) -> Floats:
-        """The least time over each one's: 1 for the fastest."""
-        times = np.asarray(self.seconds)
-        return np.asarray(times.min() / times, dtype=np.float64)
+        """The least time over each one's: 1 for the fastest; 0 where all have failed."""
+        times = np.asarray(self.seconds, dtype=np.float64)
+        least = times.min()
+        return least / times if least < FAILED else np.zeros(len(times))
 
 
 class XGBModel:
@@ -89,9 +142,11 @@ class XGBModel:
     def __init__(self, config: XGBConfig | None = None) -> None:
         self.config = config or XGBConfig()
         self._random = np.random.default_rng(self.config.seed)
+        self.validation: Validation | None = None
         self._groups: dict[str, _Group] = {}
         self._booster: Any = None
         self._trained_on = 0
+        self._has_warned = False
 
     @property
     def count(self) -> int:
@@ -100,24 +155,43 @@ class XGBModel:
 
     def predict(self, workload: str, features: Sequence[Floats]) -> Floats:
         """Scores, 0 for a candidate without stores."""
-        if self._booster is None or self.count < self.config.warmup:
-            return self._random.random(len(features))
-        return self._sums(features)
+        scores = self._scores(features)
+        return self._random.random(len(features)) if scores is None else scores
 
     def update(self, workload: str, features: Sequence[Floats], seconds: Sequence[float]) -> None:
         """Learn; see the class."""
-        group = self._groups.setdefault(workload, _Group())
-        for rows, time in zip(features, seconds, strict=True):
-            if len(rows):
-                group.features.append(np.asarray(rows, dtype=np.float32))
-                group.seconds.append(time)
+        scores = self._scores(features)
+        self.validation = None if scores is None else Validation.of(scores, seconds)
+        self.learn({workload: (features, seconds)})
+
+    def learn(self, known: Mapping[str, tuple[Sequence[Floats], Sequence[float]]]) -> None:
+        """Learn what is on record of programs; the trees are grown once."""
+        for workload, (features, seconds) in known.items():
+            group = self._groups.setdefault(workload, _Group())
+            for rows, time in zip(features, seconds, strict=True):
+                if len(rows):
+                    group.features.append(np.asarray(rows, dtype=np.float32))
+                    group.seconds.append(time)
         new = self.count - self._trained_on
         if not new or new < self._trained_on / 5:
             return
         self._train()
 
+    def _scores(self, features: Sequence[Floats]) -> Floats | None:
+        """What is known of candidates; None where nothing is."""
+        if self._booster is not None and self.count >= self.config.warmup:
+            return _sums(features, self._booster.inplace_predict)
+        if self.config.prior and knows(features):
+            return _sums(features, built_in().scores)
+        return None
+
     def _train(self) -> None:
         xgb = _xgboost()
+        if xgb is None:
+            if not self._has_warned:
+                _LOG.warning("nothing is learnt without XGBoost: pip install 'tileloom[tune]'")
+            self._has_warned = True
+            return
         features = [rows for group in self._groups.values() for rows in group.features]
         labels = np.concatenate([group.labels() for group in self._groups.values()])
         ids = store_owners(features)
@@ -154,14 +228,15 @@ class XGBModel:
         )
         self._trained_on = self.count
 
-    def _sums(self, features: Sequence[Floats]) -> Floats:
-        rows = [np.asarray(r, dtype=np.float32) for r in features if len(r)]
-        if not rows:
-            return np.zeros(len(features))
-        scores = self._booster.inplace_predict(np.concatenate(rows))
-        ids = store_owners(features)
-        sums = np.bincount(ids, weights=scores, minlength=len(features))
-        return np.asarray(sums, dtype=np.float64)
+
+def _sums(features: Sequence[Floats], scores: Callable[[NDArray[np.float32]], Floats]) -> Floats:
+    """The sum of the scores of each candidate's stores."""
+    rows = [np.asarray(r, dtype=np.float32) for r in features if len(r)]
+    if not rows:
+        return np.zeros(len(features))
+    ids = store_owners(features)
+    sums = np.bincount(ids, weights=scores(np.concatenate(rows)), minlength=len(features))
+    return np.asarray(sums, dtype=np.float64)
 
 
 def store_owners(features: Sequence[Floats]) -> NDArray[np.intp]:
@@ -206,20 +281,28 @@ def average_peak(scores: Floats, labels: Floats, count: int = 32) -> float:
 
 
 def rank_correlation(scores: Floats, labels: Floats) -> float:
-    """Spearman's, without regard to ties.
+    """Spearman's; 0 where one of both is the same for all.
 
     >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
     0.5
     """
-    ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (scores, labels)]
+    ranks = [_ranks(values) for values in (scores, labels)]
+    if any(np.ptp(each) == 0 for each in ranks):
+        return 0.0
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
+def _ranks(values: Floats) -> Floats:
+    """From 1; what is equal shares the mean of its ranks."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    means: Floats = np.cumsum(counts) - (counts - 1) / 2
+    return means[place]
+
+
 def _xgboost() -> Any:
+    """XGBoost; None where it is not installed."""
     try:
         import xgboost
     except ModuleNotFoundError:
-        raise UserError(
-            "the cost model needs XGBoost", hint="pip install 'tileloom[tune]'"
-        ) from None
+        return None
     return xgboost

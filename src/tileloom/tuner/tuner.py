@@ -22,6 +22,7 @@ from .context import TuneContext
 from .cost_model import FAILED, CostModel, Floats
 from .design_space import design_spaces
 from .features import per_store_features
+from .features.packing import pack
 from .kinds import rule_kind
 from .measure import Limits, Measurement, MeasureTask, Timing, measure
 from .mutators.defaults import default_mutators
@@ -29,6 +30,7 @@ from .postprocs.defaults import default_postprocs
 from .proposals import Candidate, Proposer, TraceJSON
 from .search import EvolutionarySearch, SearchConfig
 from .task_scheduler import GradientBased, Phase, Progress, TaskScheduler
+from .warm_start import warm_start
 from .workers import WorkerPool
 
 #: A program is done with where so many proposals in a row hold nothing new that is legal.
@@ -179,6 +181,8 @@ def tune_tasks(
         progress = [task.progress for task in running]
         for k, task in enumerate(running):
             task.tell = partial(on_trial, progress, k) if on_trial is not None else _nobody
+        for target in {task.target: None for task in running}:
+            warm_start(cost_model, records, target, {task.workload for task in running})
         spent = 0
         try:
             while spent < config.trials and (turn := choose(progress)) is not None:
@@ -277,7 +281,7 @@ class _Running:
         seconds: list[tuple[float, ...]] = []
         for candidate, outcome, score in zip(batch, outcomes, scores, strict=True):
             about = (candidate.trace, outcome.seconds, outcome.error)
-            extra = {"status": outcome.status, "score": score}
+            extra = {"status": outcome.status, "score": score, **_features_text(candidate)}
             record = Record(self.workload, self.target, *about, extra=extra)
             self.records.add(record)
             seconds.append(outcome.seconds)
@@ -358,6 +362,11 @@ class _Running:
         features = [candidate.features for candidate in candidates]
         if candidates:
             self.cost_model.update(self.workload, features, times)
+
+
+def _features_text(candidate: Candidate) -> dict[str, str]:
+    """What searches for other programs will learn from."""
+    return {"features": pack(candidate.features)} if len(candidate.features) else {}
 
 
 _NO_FEATURES: Floats = np.empty((0, 0))
