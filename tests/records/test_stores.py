@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,39 @@ def test_the_last_choice_counts(url: str) -> None:
         assert one.chosen("w", "other") is None and not one.all()
     with open_records(url) as store:
         assert store.chosen("w", "t") == record(1)
+
+
+def test_summaries_tell_what_traces_are_not_needed_for(url: str) -> None:
+    kept = [record(k, extra={"candidate": f"c{k}", "status": "ok"}) for k in range(3)]
+    kept[1] = record(1, seconds=(), extra={})
+    with open_records(url) as store:
+        store.add(*kept, record(0, workload="v"))
+        found = store.summaries("w", "t")
+        assert [(s.candidate, s.latency, s.status) for s in found] == [
+            ("c0", kept[0].latency, "ok"), ("", math.inf, ""), ("c2", kept[2].latency, "ok"),
+        ]  # fmt: skip
+        assert store.summaries("w", "t", found[0].number) == found[1:]
+        numbers = [s.number for s in found]
+        assert store.numbered(numbers[::-1]) == kept[::-1]
+        assert not store.summaries("none", "t") and not store.numbered([])
+
+
+def test_a_candidate_is_one_stores_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_records(url) as one, open_records(url) as two:
+        assert one.claim("w", "t", ["a", "b"], 60.0) == {"a", "b"}
+        assert two.claim("w", "t", ["b", "c"], 60.0) == {"c"}
+        assert two.claim("w", "other", ["b"], 60.0) == {"b"}
+        # What is claimed takes the place of what was.
+        assert one.claim("w", "t", ["c", "b", "b"], 60.0) == {"b", "c"}
+        assert two.claim("w", "t", ["a", "b"], 60.0) == {"a"}
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 50.0)
+        one.add(record())  # one is alive, two is not
+        monkeypatch.setattr(time, "time", lambda: now + 70.0)
+        with open_records(url) as three:
+            assert three.claim("w", "t", ["a", "b"], 60.0) == {"a"}
+    with open_records(url) as store:  # those that were closed hold nothing
+        assert store.claim("w", "t", ["a", "b", "c"], 60.0) == {"a", "b", "c"}
 
 
 def test_threads_share_a_store(url: str) -> None:

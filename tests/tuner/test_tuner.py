@@ -15,10 +15,11 @@ from tileloom.records import Record, RecordStore, open_records, target_key, work
 from tileloom.schedule import Schedule, Trace
 from tileloom.target import target
 from tileloom.tir import IRModule, structural_equal
+from tileloom.tuner import program_records
 from tileloom.tuner.context import TuneContext
 from tileloom.tuner.cost_model import RandomModel
 from tileloom.tuner.measure import Measurement
-from tileloom.tuner.proposals import Candidate
+from tileloom.tuner.proposals import Candidate, Proposer
 from tileloom.tuner.search import EvolutionarySearch, SearchConfig
 from tileloom.tuner.task_scheduler import Progress
 from tileloom.tuner.tuner import TuneConfig, TuningTask, tune_tasks
@@ -116,6 +117,74 @@ def test_a_few_proposals_may_hold_nothing(
     measure = Counted()
     (progress,) = go(store, measure, 3)
     assert len(measure.keys) == trials and progress.is_over is (trials == 0)
+
+
+def test_what_is_lost_is_not_recorded(store: RecordStore) -> None:
+    """A worker that disappears says nothing about a candidate."""
+
+    batches = 0
+
+    def loses(context: TuneContext, candidates: Sequence[Candidate], best: Any) -> Any:
+        nonlocal batches
+        batches += 1
+        first, *others = Counted()(context, candidates, best)
+        return [Measurement("lost") if batches == 1 else first, *others]
+
+    def loses_all(context: TuneContext, candidates: Sequence[Candidate], best: Any) -> Any:
+        return [Measurement("lost", error="no worker is left") for _ in candidates]
+
+    tasks = [TuningTask(TuneContext(matmul(16), CPU))]
+    tune_tasks(tasks, loses, store, RandomModel(1), config(3))
+    known = store.all()
+    assert len(known) == 3 and not any(record.failed for record in known)
+    with pytest.raises(UserError, match="no worker is left"):
+        tune_tasks(tasks, loses_all, store, RandomModel(1), config(3))
+    assert store.all() == known
+
+
+def test_two_runs_share_what_they_find(tmp_path: Path) -> None:
+    """With one seed, on one file: the other one measures while the first waits for its batch."""
+    place = tmp_path / "records.db"
+    other = Counted()
+
+    @dataclass
+    class Interrupted(Counted):
+        def __call__(self, *about: Any) -> Iterator[Measurement]:
+            if not self.keys:
+                with open_records(place) as store:
+                    go(store, other, 4)
+            yield from super().__call__(*about)
+
+    first = Interrupted()
+    with open_records(place) as store:
+        (progress,) = go(store, first, 8)
+        known = store.summaries(workload_key(matmul(16)), target_key(CPU))
+    assert len(set(first.keys)) == 8 and len(set(other.keys)) == 4
+    assert len({s.candidate for s in known}) == 12 == progress.trials == len(known)
+    assert not set(first.keys) & set(other.keys) and progress.seconds == min(
+        s.latency for s in known
+    )
+
+
+def test_only_some_of_many_records_are_made_anew(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(store, Counted(), 8)
+    made: list[object] = []
+    exact = Proposer.exact
+
+    def counted(self: Proposer, trace: Any) -> Candidate | None:
+        made.append(trace)
+        return exact(self, trace)
+
+    monkeypatch.setattr(program_records, "LEARNT", 4)
+    monkeypatch.setattr(Proposer, "exact", counted)
+    monkeypatch.setattr(EvolutionarySearch, "propose", lambda self, count: None)
+    go(store, Counted(), 4)
+    known = store.all()
+    fastest = sorted(known, key=lambda record: record.latency)[:2]
+    wanted = [record.trace for record in known if record in (*fastest, *known[-2:])]
+    assert made == wanted and 2 <= len(made) <= 4
 
 
 def test_the_first_traces_are_measured_first(store: RecordStore) -> None:

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from .keys import target_key, workload_key
     from .lookup import chosen_trace, has_records, noting, usual_place
     from .places import copy_records, open_records
-    from .record import Record
+    from .record import CANDIDATE, STATUS, Record, RecordSummary
     from .store import RecordStore
 
 __all__ = [
-    "Record", "RecordStore", "chosen_trace", "copy_records", "has_records", "noting",
-    "open_records", "target_key", "usual_place", "workload_key",
+    "CANDIDATE", "STATUS", "Record", "RecordStore", "RecordSummary", "chosen_trace",
+    "copy_records",
+    "has_records", "noting", "open_records", "target_key", "usual_place", "workload_key",
 ]  # fmt: skip
 
 room(
-    __name__, keys="target_key workload_key", places="copy_records open_records", record="Record",
-    lookup="chosen_trace has_records noting usual_place", store="RecordStore",
+    __name__, keys="target_key workload_key", places="copy_records open_records",
+    record="CANDIDATE STATUS Record RecordSummary", store="RecordStore",
+    lookup="chosen_trace has_records noting usual_place",
 )  # fmt: skip

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ..base.errors import UserError
-from .sql import TABLES, SqlStore, Statement
+from .sql import NEWEST, TABLES, SqlStore, Statement
 
 _GIVE_UP_SECONDS = 60.0  # for a server that is away
 _RETRY_SECONDS = 0.5
 _CONNECT_SECONDS = 10
 _LOCK = 0x71_1E_10_03  # the advisory lock under which tables are made
+_CLAIMS_LOCK = 0x71_1E_10_04  # and the one under which claims are
 
 T = TypeVar("T")
 
@@ -28,6 +29,9 @@ class PostgresStore(SqlStore):
     Args:
         url: `postgresql://user:password@host:port/database?options`.
     """
+
+    _from_extra = "extra::json ->> '{}'"
+    _before_claims = (("SELECT pg_advisory_xact_lock(?)", (_CLAIMS_LOCK,)),)
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -49,7 +53,7 @@ class PostgresStore(SqlStore):
 
     def _make_tables(self, connection: Any) -> None:
         """Where there are none yet, so that who may not make tables can use those of others."""
-        [known] = connection.execute("SELECT to_regclass('tileloom_format')").fetchone()
+        [known] = connection.execute(f"SELECT to_regclass('{NEWEST}')").fetchone()
         if known is not None:
             return
         with connection.transaction():

@@ -12,6 +12,8 @@ from typing import Any
 
 from ..base.errors import UserError
 
+CANDIDATE, STATUS = "candidate", "status"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -24,7 +26,7 @@ class Record:
         seconds: how long it ran, each time; none if it failed.
         error: why it failed.
         created: when, in seconds since 1970.
-        extra: anything else, as JSON data.
+        extra: anything else, as JSON data; under "candidate" and "status" what these say.
     """
 
     workload: str
@@ -48,9 +50,35 @@ class Record:
         return not self.seconds
 
     @property
+    def candidate(self) -> str:
+        """What tells the candidate from others of its workload; empty where nobody has said so."""
+        return str(self.extra.get(CANDIDATE, ""))
+
+    @property
+    def status(self) -> str:
+        """What came of it, such as "ok" or "timeout"; empty where nobody has said so."""
+        return str(self.extra.get(STATUS, ""))
+
+    @property
     def latency(self) -> float:
         """The median of its run times in seconds; infinite if it failed."""
         return float(median(self.seconds)) if self.seconds else math.inf
+
+
+@dataclass(frozen=True)
+class RecordSummary:
+    """What is said of a record without reading all of it.
+
+    Attributes:
+        number: under which its place has it.
+        latency: the median of its run times in seconds; infinite if it failed.
+        candidate, status: as of `Record`.
+    """
+
+    number: int
+    latency: float
+    candidate: str = ""
+    status: str = ""
 
 
 def json_text(value: Any) -> str:

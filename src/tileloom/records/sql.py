@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from threading import RLock
 from typing import Any
 from uuid import uuid4
 
 from ..base.errors import UserError
-from .record import Record, json_text
+from .record import CANDIDATE, STATUS, Record, RecordSummary, json_text
 from .store import Outcome, RecordStore
 
 Statement = tuple[str, Sequence[Any]]
 
-FORMAT = 2
+FORMAT = 3
 #: `{serial}` is what the database calls a number that counts up by itself. Tables have a prefix,
 #: since a database may hold those of others.
 _FIELDS = (
@@ -40,8 +42,13 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS tileloom_choices"
     f" (id {{serial}} PRIMARY KEY, token TEXT NOT NULL UNIQUE, {_FIELDS})",
     "CREATE INDEX IF NOT EXISTS tileloom_chosen ON tileloom_choices (workload, target, id)",
+    "CREATE TABLE IF NOT EXISTS tileloom_claims"
+    " (workload TEXT NOT NULL, target TEXT NOT NULL, candidate TEXT NOT NULL, owner TEXT NOT NULL,"
+    " until DOUBLE PRECISION NOT NULL, PRIMARY KEY (workload, target, candidate))",
     f"INSERT INTO tileloom_format VALUES ({FORMAT}) ON CONFLICT DO NOTHING",
 )
+#: The table that came last: formats before had the others, and it is all that they lack.
+NEWEST = "tileloom_claims"
 _COLUMNS = "workload, target, trace, seconds, error, created, extra"
 _VALUES = f"(token, latency, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD = f"INSERT INTO tileloom_records {_VALUES} ON CONFLICT DO NOTHING"
@@ -61,6 +68,19 @@ _OUTCOMES = (
     "SELECT workload, latency, extra FROM tileloom_records"
     " WHERE target = ? ORDER BY id DESC LIMIT ?"
 )
+_SUMMARIES = (
+    "SELECT id, latency, {candidate}, {status} FROM tileloom_records"
+    " WHERE workload = ? AND target = ? AND id > ? ORDER BY id"
+)
+_NUMBERED = f"SELECT id, {_COLUMNS} FROM tileloom_records WHERE id IN "
+_AT_A_TIME = 500  # values in a statement, of which databases take only so many
+_CLAIM = (
+    "INSERT INTO tileloom_claims (workload, target, candidate, owner, until)"
+    " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_CLAIMED = "SELECT candidate FROM tileloom_claims WHERE workload = ? AND target = ? AND owner = ?"
+_RETURN = "DELETE FROM tileloom_claims WHERE owner = ? OR until < ?"
+_PROLONG = "UPDATE tileloom_claims SET until = ? WHERE owner = ?"
 _VERSION = "SELECT max(version) FROM tileloom_format"
 
 
@@ -76,6 +96,8 @@ class SqlStore(RecordStore):
         self._lock = RLock()
         self._process = os.getpid()
         self._inherited: list[Any] = []
+        self._token = uuid4().hex
+        self._lease = 0.0  # seconds, where there are claims
         self._connection: Any = self._connect()
         self._check_format()
 
@@ -93,13 +115,36 @@ class SqlStore(RecordStore):
     def _write(self, connection: Any, statements: Sequence[Statement]) -> None:
         """Take all statements, in one transaction."""
 
+    #: A value in the column `extra`, by its name.
+    _from_extra: str
+    #: What stands before statements about claims, which may wait for each other in circles else.
+    _before_claims: tuple[Statement, ...] = ()
+
     # ------------------------------------------------------------------ records
 
     def add(self, *records: Record) -> None:
         """Keep records, in one transaction."""
         statements: list[Statement] = [(_ADD, _row(record)) for record in records]
         with self._lock:
+            if self._lease:
+                until = time.time() + self._lease
+                statements += [*self._before_claims, (_PROLONG, (until, self._owner))]
             self._write(self._open(), statements)
+
+    def claim(
+        self, workload: str, target: str, candidates: Sequence[str], seconds: float
+    ) -> set[str]:
+        """Take candidates to measure; those that no other store has taken."""
+        now, owner = time.time(), self._owner
+        taken = [(_CLAIM, (workload, target, name, owner, now + seconds)) for name in candidates]
+        with self._lock:
+            self._lease = seconds
+            self._write(self._open(), [*self._before_claims, (_RETURN, (owner, now)), *taken])
+            return {str(name) for (name,) in self._rows(_CLAIMED, (workload, target, owner))}
+
+    @property
+    def _owner(self) -> str:
+        return f"{self._token}-{os.getpid()}"
 
     def add_workload(self, key: str, script: str) -> None:
         """Keep the text of a program; nothing happens if there is one under this key."""
@@ -130,6 +175,22 @@ class SqlStore(RecordStore):
             for workload, latency, extra in rows
         ]
 
+    def summaries(self, workload: str, target: str, after: int = 0) -> list[RecordSummary]:
+        """Records of a workload and a target, in the order they came, without their traces."""
+        names = {name: self._from_extra.format(name) for name in (CANDIDATE, STATUS)}
+        rows = self._rows(_SUMMARIES.format(**names), (workload, target, after))
+        return [_summary(*row) for row in rows]
+
+    def numbered(self, numbers: Sequence[int]) -> list[Record]:
+        """The records of these numbers."""
+        found: dict[int, Record] = {}
+        for first in range(0, len(numbers), _AT_A_TIME):
+            some = numbers[first : first + _AT_A_TIME]
+            marks = ", ".join("?" * len(some))
+            rows = self._rows(f"{_NUMBERED} ({marks})", some)
+            found |= {number: _record(rest) for number, *rest in rows}
+        return [found[number] for number in numbers]
+
     def choose(self, record: Record) -> None:
         """Have kernels of this workload made by this trace from now on, on such machines."""
         with self._lock:
@@ -143,6 +204,10 @@ class SqlStore(RecordStore):
         """Close the connection; closing twice does nothing."""
         with self._lock:
             if self._connection is not None and self._process == os.getpid():
+                if self._lease:
+                    with suppress(UserError):  # the server is gone: claims end by themselves
+                        returned = (_RETURN, (self._owner, time.time()))
+                        self._write(self._connection, [*self._before_claims, returned])
                 self._connection.close()
             self._connection = None
 
@@ -198,3 +263,10 @@ def _record(row: Sequence[Any]) -> Record:
         workload, target, json.loads(trace), tuple(json.loads(seconds)), error, created,
         json.loads(extra),
     )  # fmt: skip
+
+
+def _summary(
+    number: int, latency: float | None, candidate: str | None, status: str | None
+) -> RecordSummary:
+    seconds = math.inf if latency is None else latency
+    return RecordSummary(number, seconds, candidate or "", status or "")

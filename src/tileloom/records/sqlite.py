@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..base.errors import UserError
-from .sql import TABLES, SqlStore, Statement
+from .sql import NEWEST, TABLES, SqlStore, Statement
 
 _BUSY_SECONDS = 60.0  # how long a writer waits for others
 _RETRY_SECONDS = 0.02
@@ -26,6 +26,8 @@ class SqliteStore(SqlStore):
     Args:
         path: of the file, which is made if there is none; folders too.
     """
+
+    _from_extra = "json_extract(extra, '$.{}')"
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -90,6 +92,6 @@ def use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
-    """Whether the tables are there; they are made in one transaction, with the format last."""
-    sql = "SELECT count(*) FROM sqlite_master WHERE name = 'tileloom_format'"
+    """Whether the tables are there; they are made in one transaction."""
+    sql = f"SELECT count(*) FROM sqlite_master WHERE name = '{NEWEST}'"
     return bool(connection.execute(sql).fetchone()[0])

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from ..base.errors import UserError
+from .claims import ClaimFile
 from .lines import LineFile, locked
-from .record import Record, json_text
+from .record import Record, RecordSummary, json_text
 from .store import RecordStore
 
 _FAILED = 1e10  # seconds, which TVM writes for a candidate that failed
@@ -44,6 +45,7 @@ class JsonStore(RecordStore):
         self._record_file = LineFile(self._folder / "database_tuning_record.json")
         self._rest_file = LineFile(self._folder / "tileloom_record.json")
         self._choice_file = LineFile(self._folder / "tileloom_choice.json")
+        self._claims = ClaimFile(self._folder / "tileloom_claims.json")
         self._choices: dict[tuple[str, str], Record] = {}
         self._lock = RLock()
         self._open = True
@@ -66,6 +68,7 @@ class JsonStore(RecordStore):
             rest = [[first + k, r.error, r.created, dict(r.extra)] for k, r in enumerate(records)]
             self._rest_file.append(rest)
             self._record_file.append([self._record_line(record) for record in records])
+            self._claims.prolong()
 
     def add_workload(self, key: str, script: str) -> None:
         """Keep the text of a program; nothing happens if there is one under this key."""
@@ -96,6 +99,35 @@ class JsonStore(RecordStore):
             if workload in (None, record.workload) and target in (None, record.target)
         ]
 
+    def summaries(self, workload: str, target: str, after: int = 0) -> list[RecordSummary]:
+        """Records of a workload and a target, in the order they came, without their traces."""
+        with self._lock:
+            self._refresh()
+            records = {k: self._record(k - 1, *self._lines[k - 1]) for k in self._after(after)}
+        return [
+            RecordSummary(k, record.latency, record.candidate, record.status)
+            for k, record in records.items()
+            if (record.workload, record.target) == (workload, target)
+        ]
+
+    def _after(self, number: int) -> range:
+        """Numbers of lines, the first being 1."""
+        return range(max(0, number) + 1, len(self._lines) + 1)
+
+    def numbered(self, numbers: Sequence[int]) -> list[Record]:
+        """The records of these numbers."""
+        with self._lock:
+            self._refresh()
+            return [self._record(k - 1, *self._lines[k - 1]) for k in numbers]
+
+    def claim(
+        self, workload: str, target: str, candidates: Sequence[str], seconds: float
+    ) -> set[str]:
+        """Take candidates to measure; those that no other store has taken."""
+        names = {json_text([workload, target, name]): name for name in candidates}
+        with self._lock, locked(self._folder / "tileloom.lock"):
+            return {names[taken] for taken in self._claims.take(list(names), seconds)}
+
     def choose(self, record: Record) -> None:
         """Have kernels of this workload made by this trace from now on, on such machines."""
         line = [record.workload, record.target, record.trace, list(record.seconds), record.error]
@@ -109,7 +141,10 @@ class JsonStore(RecordStore):
             return self._choices.get((workload, target))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing is held open; claims are given back."""
+        if self._open:
+            with self._lock, locked(self._folder / "tileloom.lock"):
+                self._claims.give_back()
         self._open = False
 
     # ------------------------------------------------------------------ lines

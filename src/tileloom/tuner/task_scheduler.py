@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import Literal, Protocol
 
-from ..records import Record
 from ..schedule.random import Random
 
 Phase = Literal["", "proposing", "measuring", "comparing"]
@@ -46,19 +45,20 @@ class Progress:
         """The least so far."""
         return self.best[-1] if self.best else inf
 
-    def note(self, record: Record, is_default: bool) -> None:
+    def note(self, seconds: float, status: str, is_default: bool = False) -> None:
         """Count a candidate that was measured.
 
         Args:
-            record: what was measured.
+            seconds: of one call; infinity if it failed.
+            status: what came of it.
             is_default: whether it is what the planner makes of the program.
         """
         self.trials += 1
-        if record.failed:
-            self.failures[str(record.extra.get("status", "failed"))] += 1
+        if seconds == inf:
+            self.failures[status or "failed"] += 1
         elif is_default:
-            self.default_seconds = record.latency
-        self.fastest = min(self.fastest, record.latency)
+            self.default_seconds = seconds
+        self.fastest = min(self.fastest, seconds)
 
 
 class TaskScheduler(Protocol):

@@ -129,7 +129,7 @@ def tuned(task: TuningTask, records: RecordStore) -> Tuned:
     context = task.context
     keys = workload_key(context.mod), target_key(context.target)
     found = records.chosen(*keys) or next(iter(records.best(*keys, 1)), None)
-    count = len(records.all(*keys))
+    count = len(records.summaries(*keys))
     about: Any = {"name": context.name, "weight": task.weight}
     if found is None:
         return Tuned(context.mod, inf, None, count, **about)

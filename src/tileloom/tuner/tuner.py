@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.cached import cached_property
 from ..base.errors import UserError
-from ..records import Record, RecordStore, target_key, workload_key
+from ..records import Record, RecordStore, RecordSummary, target_key, workload_key
 from ..runtime.parallel import asked_num_threads
 from ..tir import IRModule
 from .context import TuneContext
@@ -27,6 +27,7 @@ from .kinds import rule_kind
 from .measure import Limits, Measurement, MeasureTask, Timing, measure
 from .mutators.defaults import default_mutators
 from .postprocs.defaults import default_postprocs
+from .program_records import ProgramRecords, programs_of, record_extra
 from .proposals import Candidate, Proposer, TraceJSON
 from .search import EvolutionarySearch, SearchConfig
 from .task_scheduler import GradientBased, Phase, Progress, TaskScheduler
@@ -233,13 +234,14 @@ class _Running:
         self.tell: Callable[[Record | None], None] = _nobody
         self.workload = workload_key(task.context.mod)
         self.target = target_key(task.context.target)
-        self.known = list(records.all(self.workload, self.target))
-        for record in self.known:
-            self._count(record)
+        self.known = ProgramRecords(records, self.workload, self.target)
         self.fastest: TraceJSON | None = None
         self.has_new = False
-        if self.known:
-            self._note((record.latency, record.trace) for record in self.known)
+        self.lost = ""  # why the last candidate was that could not be measured
+        self.earlier = self.known.news()
+        self.unlearnt = self._counted(self.earlier)
+        if self.earlier:
+            self._note((record.latency, record.trace) for record in self.unlearnt)
 
     @cached_property
     def search(self) -> EvolutionarySearch:
@@ -255,50 +257,92 @@ class _Running:
         seed, about = self.config.seed, self.config.search
         search = EvolutionarySearch(self.workload, workers, self.cost_model, weights, seed, about)
         self.records.add_workload(self.workload, context.mod.script())
-        found = workers.map("exact", [(record.trace,) for record in self.known])
-        pairs = [(c, r) for c, r in zip(found, self.known, strict=True) if c is not None]
-        self._learn(search, [c for c, _ in pairs], [r.seconds for _, r in pairs])
+        self._learn_from(search, self.earlier, self.unlearnt)
         return search
+
+    def _counted(self, new: Sequence[RecordSummary]) -> list[Record]:
+        """Count records of other runs; those that are worth learning from."""
+        records, others = self.known.divided(new)
+        for record in records:
+            self._count(record)
+        for summary in others:
+            self.progress.note(summary.latency, summary.status)
+        return records
+
+    def _learn_from(
+        self, search: EvolutionarySearch, new: Sequence[RecordSummary], records: Sequence[Record]
+    ) -> None:
+        """Propose no more what other runs have measured, and learn from some of it."""
+        search.programs |= programs_of(new)
+        found = search.workers.map("exact", [(record.trace,) for record in records])
+        pairs = [(c, r) for c, r in zip(found, records, strict=True) if c is not None]
+        self._learn(search, [c for c, _ in pairs], [r.seconds for _, r in pairs])
+
+    def _catch_up(self) -> None:
+        """Take over what others have measured at the same time."""
+        search, new = self.search, self.known.news()
+        records = self._counted(new)
+        self._learn_from(search, new, records)
+        rounds = self.progress.best[:-1]
+        if new:
+            self._note((record.latency, record.trace) for record in records)
+            self.progress.best[:] = [*rounds, self.progress.seconds]  # no round of this run
 
     def round(self, left: int) -> int:
         """Measure a batch; how many that were."""
         of_task = self.config.trials_per_task
         count = min(self.config.batch, left)
         count = count if of_task is None else min(count, of_task - self.progress.trials)
-        self._begin("proposing")
-        batch: list[Candidate] | None = None
+        measured: list[tuple[Candidate, tuple[float, ...]]] = []
+        self.lost = ""
         for _ in range(EMPTY if count > 0 else 0):
+            self._begin("proposing")
             batch = self._batch(count)
-            if batch or batch is None:
+            self._begin("measuring")
+            measured = self._measured(batch or ())
+            if measured or batch is None:
                 break
+        self._begin("")
+        if self.lost and not measured:
+            raise UserError(
+                f"no candidate could be measured: {self.lost}",
+                hint="a run that is started again goes on where this one was",
+            )
+        self.progress.is_over = not measured
+        if measured:
+            self._learn(self.search, [c for c, _ in measured], [times for _, times in measured])
+            self._note((median(times), candidate.trace) for candidate, times in measured if times)
+        return len(measured)
+
+    def _measured(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, tuple[float, ...]]]:
+        """Candidates with their seconds, each recorded at once; without those that were lost."""
         if not batch:
-            self.progress.is_over = True
-            self._begin("")
-            return 0
-        self._begin("measuring")
+            return []
+        found: list[tuple[Candidate, tuple[float, ...]]] = []
         scores = self.cost_model.predict(self.workload, [c.features for c in batch]).tolist()
         outcomes = self.measure(self.task.context, batch, self.fastest)
-        seconds: list[tuple[float, ...]] = []
         for candidate, outcome, score in zip(batch, outcomes, scores, strict=True):
+            if outcome.status == "lost":  # which says nothing about it
+                self.lost = outcome.error
+                continue
             about = (candidate.trace, outcome.seconds, outcome.error)
-            extra = {"status": outcome.status, "score": score, **_features_text(candidate)}
+            extra = {**record_extra(candidate, outcome.status), "score": score}
+            extra |= _features_text(candidate)
             record = Record(self.workload, self.target, *about, extra=extra)
-            self.records.add(record)
-            seconds.append(outcome.seconds)
+            self.known.add(candidate, record)
             self.has_new = True
             self._count(record)
             self.tell(record)
-        self._learn(self.search, batch, seconds)
-        self._begin("")
-        self._note((median(t), c.trace) for c, t in zip(batch, seconds, strict=True) if t)
-        return len(batch)
+            found.append((candidate, outcome.seconds))
+        return found
 
     def _begin(self, phase: Phase) -> None:
         self.progress.phase = phase
         self.tell(None)
 
     def _count(self, record: Record) -> None:
-        self.progress.note(record, record.trace == next(iter(self.task.firsts), None))
+        is_default = record.trace == next(iter(self.task.firsts), None)
+        self.progress.note(record.latency, record.status, is_default)
 
     def choose(self) -> None:
         """Decide what the program is made by, among the fastest and the first trace."""
@@ -338,6 +382,12 @@ class _Running:
         self.progress.best.append(min(seconds, before))
 
     def _batch(self, count: int) -> list[Candidate] | None:
+        """What this run measures next; None if there is nothing any more."""
+        self._catch_up()
+        proposed = self._proposed(count)
+        return proposed and self.known.claimed(proposed)
+
+    def _proposed(self, count: int) -> list[Candidate] | None:
         """What is measured first, before anything else; then what the search proposes."""
         search = self.search
         if not self.progress.best and self.task.firsts:

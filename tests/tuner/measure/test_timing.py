@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import time
 
 import pytest
 
@@ -113,3 +114,14 @@ def take_turns(log: str) -> None:
             file.flush()
             os.sched_yield()
             file.write(">")
+
+
+def test_who_stands_still_is_not_waited_for_for_ever(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(timing_module, "TURN_SECONDS", 0.02)
+    with turn(True):
+        start = time.monotonic()
+        with turn(True):
+            assert 0.02 <= time.monotonic() - start < 2

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 #: Seconds that so many calls of a kernel take.
 Clock = Callable[[int], float]
 
+TURN_SECONDS = 10.0  # seconds to wait for other processes, less than a task may take
+_LOOK = 2e-3  # seconds from one look at whether they are done to the next
 _PERSISTENT = 3  # times as many rounds as there are to be samples are made on a busy machine
 _LEAST = 3  # samples before anything is concluded from them
 _NORMAL = 1.4826  # standard deviations of a normal distribution in its median absolute deviation
@@ -138,7 +140,8 @@ def deviation(samples: Sequence[float]) -> float:
 def turn(alone: bool) -> Iterator[None]:
     """Wait until no other process of this user and machine is within such a block.
 
-    A process that is killed is within none any more.
+    A process that is killed is within none any more. One that stands still, because somebody has
+    stopped it, is waited for no longer than `TURN_SECONDS`: that time is not the candidate's.
     """
     if not alone:
         yield
@@ -146,7 +149,17 @@ def turn(alone: bool) -> Iterator[None]:
     path = os.path.join(tempfile.gettempdir(), f"tileloom-measure-{os.getuid()}.lock")
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(number, fcntl.LOCK_EX)
+        end = time.monotonic() + TURN_SECONDS
+        while not _locked(number) and time.monotonic() < end:
+            time.sleep(_LOOK)
         yield
     finally:
         os.close(number)
+
+
+def _locked(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
