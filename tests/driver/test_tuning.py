@@ -12,7 +12,7 @@ import pytest
 import tileloom
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.driver import compile_graph, graphs, plan_graph
+from tileloom.driver import compile_graph, graphs, plan_graph, tuning
 from tileloom.driver.tuning import kernels_of
 from tileloom.graph.nodes import Graph
 from tileloom.records import Record, open_records, target_key, workload_key
@@ -20,6 +20,7 @@ from tileloom.schedule import Schedule, Trace
 from tileloom.target import Target
 from tileloom.tir import structural_equal
 from tileloom.tuner.search import SearchConfig
+from tileloom.tuner.tune_program import TuneOptions
 from tileloom.tuner.tuner import TuningTask
 
 HOST = Target.host()
@@ -149,8 +150,37 @@ def test_a_graph_from_beginning_to_end(place: Path) -> None:
     few = SearchConfig(population_size=6, init_min_unmeasured=4, genetic_num_iters=1)
     found = tileloom.tune(row_graph(), trials=4, batch=4, workers=1, search=few)
     (kernel,) = found.kernels
-    assert kernel.trials == 4 and kernel.speedup >= 1 and found.speedup >= 1
+    assert 1 < kernel.trials <= 4 and kernel.speedup >= 1 and found.speedup >= 1
     assert structural_equal(
         only_kernel(row_graph()).func.with_attr("global_symbol", "main"),
         kernel.schedule().mod["main"],
     )
+
+
+def test_functions_are_tuned_before_they_are_compiled(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that was not done before; the next process finds what was chosen."""
+    asked: list[tuple[int, int]] = []
+
+    def tuned(tasks: list[TuningTask], options: TuneOptions) -> None:
+        asked.append((len(tasks), options.trials))
+        for task in tasks:
+            choose(place, task, unrolled)
+
+    monkeypatch.setattr(tuning, "tune_programs", tuned)
+    x = np.linspace(-1, 1, 320, dtype="float32").reshape(8, 40)
+    for _ in range(2):
+        function = tileloom.jit(lambda x: np.exp(x) * 2.0, tune=12)
+        np.testing.assert_allclose(function(x), 2 * np.exp(x), rtol=1e-6)
+    assert asked == [(1, 12)]
+    same = tileloom.jit(lambda x: x, tune=12)
+    np.testing.assert_array_equal(same(x), x)  # there is nothing to tune
+
+
+def test_what_cannot_be_timed_is_not_tuned(place: Path) -> None:
+    with pytest.raises(UserError, match="open sizes cannot be tuned"):
+        tileloom.jit(lambda x: x, dynamic=True, tune=4)
+    function = tileloom.jit(lambda x: x + 1, target="cuda -arch=sm_80", device="emulator", tune=4)
+    with pytest.raises(UserError, match="emulator say nothing"):
+        function(np.ones(4, "float32"))

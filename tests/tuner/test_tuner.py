@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tileloom import UserError, te, tune
+from tileloom.base.settings import override
 from tileloom.records import Record, RecordStore, open_records, target_key, workload_key
 from tileloom.schedule import Schedule, Trace
 from tileloom.target import target
@@ -263,10 +263,10 @@ def test_the_example_of_the_documentation(
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
     code = text.split("```python\n")[1].split("```")[0]
-    small = code.replace("n = 512", "n = 32").replace("trials=64", "trials=2, search=FEW")
+    small = code.replace("512", "20").replace("trials=64", "trials=2, workers=1, search=FEW")
     space: dict[str, Any] = {"FEW": FEW}
-    exec(compile(small.replace("workers=2", "workers=1"), "tuning.md", "exec"), space)
-    assert 0 < float(capsys.readouterr().out) < 1 and (tmp_path / "tuned.db").exists()
-    a, c = np.ones((32, 32), "float32"), np.zeros((32, 32), "float32")
-    space["kernel"](a, a, c)
-    np.testing.assert_array_equal(c, 32)
+    with override(records=str(tmp_path / "tuned.db")):
+        exec(compile(small, "tuning.md", "exec"), space)
+    name, seconds, speedup = capsys.readouterr().out.split()
+    assert "matmul" in name and 0 < float(seconds) < 1 <= float(speedup)
+    assert (tmp_path / "tuned.db").exists()

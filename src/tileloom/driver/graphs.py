@@ -39,6 +39,7 @@ def compile_graph(
     replaced: Mapping[int, int] | None = None,
     exact: bool = False,
     device: str | None = None,
+    tune: int | None = None,
 ) -> Executable:
     """A graph compiled for a target: a callable from arrays to a list of arrays.
 
@@ -49,6 +50,7 @@ def compile_graph(
         exact: whether elementwise kernels round after every operator, as NumPy does. On
             GPUs no kernel does.
         device: "emulator" runs code for a GPU on the CPU.
+        tune: candidates to measure before, over all kernels of which nothing was tuned yet.
     """
     backend = backend_of(target, device)
     if space_of_graph(graph) is not None:
@@ -56,6 +58,10 @@ def compile_graph(
             "the graph has symbolic extents", hint="compile_polymorphic compiles such graphs"
         )
     print_stages(graph, backend.target)
+    if tune is not None:
+        from .tuning import tune_missing
+
+        tune_missing(graph, backend.target, device, tune)
     return _compiled(graph, backend, "", dict(replaced or {}), exact).at({})
 
 

@@ -13,16 +13,20 @@ from ..base.settings import override
 from ..graph.nodes import Graph
 from ..graph.program import Program
 from ..plan import PlannedKernel, plan_kernel
-from ..records import workload_key
+from ..records import open_records, target_key, workload_key
 from ..records.lookup import NONE
 from ..target import Target
 from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from ..tuner.context import TuneContext
 from ..tuner.proposals import TraceJSON
-from ..tuner.tune_program import Tuned, TuneOptions, tune_programs
+from ..tuner.tune_program import Tuned, TuneOptions, place_of, tune_programs
 from ..tuner.tuner import TuningTask
 from .backend import backend_class
+
+
+class NothingToTune(UserError):
+    """A graph has no kernel that could be tuned."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,31 @@ def tune(
     return found
 
 
+def tune_missing(graph: Graph, target: Target, device: str | None, trials: int) -> None:
+    """Tune the kernels of a graph that nothing was chosen for yet.
+
+    Raises:
+        UserError: nothing can be measured on the device.
+    """
+    if device == "emulator":
+        raise UserError("times on the emulator say nothing", hint="tune on a GPU")
+    try:
+        tasks = kernels_of(graph, target)
+    except NothingToTune:
+        return
+    with open_records(place_of(None)) as records:
+        keys = [(workload_key(t.context.mod), target_key(t.context.target)) for t in tasks]
+        missing = [task for task, key in zip(tasks, keys) if records.chosen(*key) is None]
+    if missing:
+        tune_programs(missing, TuneOptions(trials))
+
+
 @compiling
 def kernels_of(graph: Graph, target: Target) -> list[TuningTask]:
     """The kernels of a graph as programs to tune: those of static sizes that a schedule makes.
 
     Raises:
-        UserError: there are none.
+        NothingToTune: there are none.
 
     >>> import tileloom, numpy as np
     >>> graph = tileloom.jit(lambda x, y: np.exp(x @ y)).graph(*np.ones((2, 64, 64), "float32"))
@@ -104,7 +127,7 @@ def kernels_of(graph: Graph, target: Target) -> list[TuningTask]:
         task = found.get(key) or _task(planned, name)
         found[key] = replace(task, weight=task.weight + calls)
     if not found:
-        raise UserError("the graph has no kernel of static sizes to tune")
+        raise NothingToTune("the graph has no kernel of static sizes to tune")
     return list(found.values())
 
 

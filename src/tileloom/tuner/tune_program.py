@@ -116,7 +116,7 @@ def tune_programs(tasks: Sequence[TuningTask], options: TuneOptions) -> list[Tun
         options.search,
     )
     with ExitStack() as opened:
-        store = opened.enter_context(open_records(_place(options.records)))
+        store = opened.enter_context(open_records(place_of(options.records)))
         runner = MeasureOn(opened.enter_context(executor_of(options.executor)))
         model = options.cost_model or XGBModel()
         told: Any = {"on_round": options.on_round, "on_trial": options.on_trial}
@@ -141,7 +141,12 @@ def _default(record: Record) -> float:
     return median(times) if times else float("nan")
 
 
-def _place(given: str | Path | None) -> str | Path:
+def place_of(given: str | Path | None) -> str | Path:
+    """Where records are kept: what is given, what the setting names, or next to compiled kernels.
+
+    Raises:
+        UserError: there is no such place.
+    """
     place = given or settings().records or usual_place()
     if place is None or place == NONE:
         raise UserError("there is no place for records", hint="name a file: records='tuned.db'")

@@ -84,6 +84,9 @@ def test_wrong_traced_types_do_no_harm() -> None:
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(UserError, match="no option 'speed'"):
         tileloom(torch.fx.symbolic_trace(torch.nn.Identity()), [], options={"speed": 11})
+    for trials in (0, 1.5, True):
+        with pytest.raises(UserError, match="number of trials"):
+            tileloom(torch.fx.symbolic_trace(torch.nn.Identity()), [], options={"tune": trials})
 
 
 def test_the_entry_point_names_the_backend() -> None:

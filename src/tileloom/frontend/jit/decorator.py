@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, overload
 
+from ...base.errors import ArgumentError
 from .dynamic import DynamicCompiled
 from .public import COMPILE, Fixed, with_fixed
 from .trace import Compiled
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         device: str | None = None,
         dynamic_shapes: Any = None,
         dynamic: bool = False,
+        tune: int | None = None,
     ) -> Callable[[Callable[..., Any]], Any]: ...
 
     @overload
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         device: str | None = None,
         dynamic_shapes: Any = None,
         dynamic: bool = False,
+        tune: int | None = None,
     ) -> Any: ...
 
 
@@ -43,6 +46,7 @@ def jit(
     device: str | None = None,
     dynamic_shapes: Any = None,
     dynamic: bool = False,
+    tune: int | None = None,
 ) -> Any:
     """Compile a NumPy-style function.
 
@@ -62,6 +66,8 @@ def jit(
             See `Dim` and docs/dynamic.md.
         dynamic: every dimension of every array is such a dimension, but for those of size 0 or 1;
             dimensions that agree in the first call have to agree.
+        tune: candidates to measure for each program before it is compiled, over all of its kernels
+            of which nothing was tuned yet; see docs/tuning.md.
 
     >>> import numpy as np, tileloom
     >>> @tileloom.jit
@@ -74,8 +80,10 @@ def jit(
 
     def compiled(inner: Callable[..., Any]) -> Compiled:
         if dynamic or dynamic_shapes is not None:
+            if tune is not None:
+                raise ArgumentError("kernels of open sizes cannot be tuned", hint="leave tune out")
             return DynamicCompiled(inner, target, names, device, dynamic_shapes)
-        return Compiled(inner, target, names, device)
+        return Compiled(inner, target, names, device, tune)
 
     return compiled if function is None else compiled(function)
 

@@ -53,6 +53,7 @@ class Compiled:
         target: Any,
         static_argnames: Sequence[str],
         device: str | None = None,
+        tune: int | None = None,
     ) -> None:
         if not callable(function):
             raise ArgumentError(
@@ -62,6 +63,7 @@ class Compiled:
         self.function = function
         self.target = target
         self.device = device
+        self.tune = tune
         self.static = frozenset(static_argnames)
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
@@ -172,7 +174,7 @@ class Compiled:
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         graph, outcome = self._trace(tree, leaves)
         graph = with_failures(graph, outcome.checks)
-        executable = driver.compile_graph(graph, self.target, device=self.device)
+        executable = driver.compile_graph(graph, self.target, device=self.device, tune=self.tune)
         return packaged(executable, outcome, leaves)
 
 

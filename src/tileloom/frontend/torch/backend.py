@@ -37,31 +37,33 @@ def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> C
 
     Args:
         options: `options={"freeze": True}` prepares weights once, in graphs that are not trained;
-            see `frozen.py`. `target` and `device` say what code is made for and where it runs, as
-            `tileloom.jit` takes them.
+            see `frozen.py`. `target` and `device` say what code is made for and where it runs, and
+            `tune` how many candidates are measured before, as `tileloom.jit` takes them.
     """
     given = {**options, **(options.get("options") or {})}
-    unknown = sorted(set(given) - {"mode", "options", "freeze", "target", "device"})
+    unknown = sorted(set(given) - {"mode", "options", "freeze", "target", "device", "tune"})
     if unknown:
         raise UserError(f"the backend 'tileloom' has no option {unknown[0]!r}")
     frozen = given.get("freeze", False)
     if not isinstance(frozen, bool):
         raise UserError(f"the option 'freeze' is True or False, not {frozen!r}")
-    target, device = given.get("target"), given.get("device")
+    target, device, tune = given.get("target"), given.get("device"), given.get("tune")
+    if tune is not None and (type(tune) is not int or tune < 1):
+        raise UserError(f"the option 'tune' is a number of trials, not {tune!r}")
     if target is not None or device is not None:
         driver.device_of(target or "cuda", device)  # says now what there is not
     # Fused kernels for attention and for recurrent layers would be operators of their own; these
     # are their definitions.
     with sdpa_kernel(SDPBackend.MATH), cells_over_time():
-        compiled: Callable[..., Any] = _compiler(frozen, target, device)(module, list(inputs))
+        compiled: Callable[..., Any] = _compiler(frozen, target, device, tune)(module, list(inputs))
     return compiled
 
 
 @cache
-def _compiler(frozen: bool, target: Any, device: str | None) -> Any:
+def _compiler(frozen: bool, target: Any, device: str | None, tune: int | None) -> Any:
     def placed(compile_: Callable[..., Any]) -> Callable[..., Any]:
         def run(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-            settle(module.graph, target, device)
+            settle(module.graph, target, device, tune)
             return compile_(module, inputs)
 
         return run

@@ -62,7 +62,7 @@ class CompiledPart:
         self.__name__ = named()
         self.graph = graph
         watch(graph)
-        executable = driver.compile_graph(graph, place.target, device=place.device)
+        executable = driver.compile_graph(graph, place.target, device=place.device, tune=place.tune)
         shapes = [graph.inputs[k].shape for k in unsure]
         self._run = runner(executable, exports, shapes, unsure, place.tensors)
 

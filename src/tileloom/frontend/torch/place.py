@@ -22,12 +22,13 @@ class Place:
 
     Attributes:
         tensors: the device on which PyTorch has what they take and give.
-        target, device: as `driver.compile_graph` takes them.
+        target, device, tune: as `driver.compile_graph` takes them.
     """
 
     tensors: torch.device = _CPU
     target: Any = "cpu"
     device: str | None = None
+    tune: int | None = None
 
     @property
     def prepares_weights(self) -> bool:
@@ -45,18 +46,21 @@ class Place:
                 raise UnsupportedError(f"tensors on {tensor.device} beside those on {self.tensors}")
 
 
-def settle(graph: fx.Graph, target: Any = None, device: str | None = None) -> None:
+def settle(
+    graph: fx.Graph, target: Any = None, device: str | None = None, tune: int | None = None
+) -> None:
     """Note where the parts of a graph and of its copies run.
 
     Args:
         target, device: what the user asked for; else what runs where the graph's tensors are.
+        tune: candidates to measure before parts are compiled.
     """
     found = [tensor.device for node in graph.nodes for tensor in _tensors(node)]
     tensors = next((each for each in found if each.type != "cpu"), _CPU)
     if target is None and device is None:
         target, device = tensors.type, None if tensors == _CPU else str(tensors)
     (output,) = graph.find_nodes(op="output")
-    output.meta[_NOTE] = Place(tensors, target or "cuda", device)
+    output.meta[_NOTE] = Place(tensors, target or "cuda", device, tune)
 
 
 def place_of(graph: fx.Graph) -> Place:
