@@ -79,10 +79,8 @@ def tune(
     """
     chosen = TuneOptions(**options)
     machine = target if isinstance(target, Target) else parse_target(target)
-    if isinstance(program, Graph):
-        return TunedGraph(tuple(tune_programs(kernels_of(program, machine), chosen)))
-    (found,) = tune_programs([_program_task(program, machine)], chosen)
-    return found
+    found = tune_programs(kernels_of(program, machine), chosen)
+    return TunedGraph(tuple(found)) if isinstance(program, Graph) else found[0]
 
 
 def tune_missing(graph: Graph, target: Target, device: str | None, trials: int) -> None:
@@ -105,22 +103,25 @@ def tune_missing(graph: Graph, target: Target, device: str | None, trials: int) 
 
 
 @compiling
-def kernels_of(graph: Graph, target: Target) -> list[TuningTask]:
-    """The kernels of a graph as programs to tune: those of static sizes that a schedule makes.
+def kernels_of(program: Graph | IRModule | PrimFunc, target: Target) -> list[TuningTask]:
+    """The programs to tune: the kernels of a graph of static sizes that a schedule makes, or one.
 
     Raises:
-        NothingToTune: there are none.
+        NothingToTune: the graph has none.
+        UserError: a module has other functions than "main".
 
     >>> import tileloom, numpy as np
     >>> graph = tileloom.jit(lambda x, y: np.exp(x @ y)).graph(*np.ones((2, 64, 64), "float32"))
     >>> [task.weight for task in kernels_of(graph, Target.host())]
     [1.0]
     """
+    if not isinstance(program, Graph):
+        return [_program_task(program, target)]
     with override(records=NONE, traces=None):
-        program = backend_class(target).plan_graph(graph, target)
+        plan = backend_class(target).plan_graph(program, target)
     found: dict[str, TuningTask] = {}
-    for name, calls in _calls(program).items():
-        planned: Any = program.planned.get(name)
+    for name, calls in _calls(plan).items():
+        planned: Any = plan.planned.get(name)
         if planned is None or len(planned.blocks.buffer_map) < len(planned.blocks.params):
             continue  # a step on the host, or of open sizes
         key = workload_key(planned.blocks)

@@ -1,10 +1,22 @@
-"""What the compiler did, for people: traces of programs through all stages, as text and HTML."""
+"""What the compiler and the tuner did, for people: as text and as HTML that needs nothing else."""
 
+from ..base.late import TYPE_CHECKING, room
 from .html import to_html
 from .text import to_text
 from .trace import KERNEL_STAGES, ProgramTrace, TracedKernel, TraceStage, trace_graph, trace_script
 
+if TYPE_CHECKING:
+    from .tuning import TaskHistory, TuningHistory, read_history
+    from .tuning_page import tuning_html
+    from .units import rate_text, ratio_text, time_text
+
 __all__ = [
-    "KERNEL_STAGES", "ProgramTrace", "TraceStage", "TracedKernel", "to_html", "to_text",
-    "trace_graph", "trace_script",
+    "KERNEL_STAGES", "ProgramTrace", "TaskHistory", "TraceStage", "TracedKernel", "TuningHistory",
+    "rate_text", "ratio_text", "read_history", "time_text", "to_html", "to_text", "trace_graph",
+    "trace_script", "tuning_html",
 ]  # fmt: skip
+
+room(
+    __name__, tuning="TaskHistory TuningHistory read_history", tuning_page="tuning_html",
+    units="rate_text ratio_text time_text",
+)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import pickle
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class WorkerPool:
             # Programs go through files, of which each process reads those that it needs, once.
             self._folder = TemporaryDirectory(prefix="tileloom-tuner-")
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(count, context, _collect_seldom)
+            self._pool = ProcessPoolExecutor(count, context, _begin)
         self._programs = 0
 
     def workers(self, proposer: Proposer) -> Workers:
@@ -99,9 +100,12 @@ class _InProcesses:
         return list(self.pool.map(_make, tasks, chunksize=CHUNK))
 
 
-def _collect_seldom() -> None:
-    """Candidates are made of many small objects, which hold no cycles."""
+def _begin() -> None:
+    """What a process does before anything else."""
+    # Candidates are made of many small objects, which hold no cycles.
     gc.set_threshold(_OBJECTS)
+    # Ctrl-C reaches all processes of a terminal: what it means is decided by the one that tunes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=_AT_HAND)
