@@ -21,7 +21,7 @@ from tileloom.records import Record, open_records, target_key, workload_key
 from tileloom.schedule import Schedule
 from tileloom.script import from_source
 from tileloom.target import Target
-from tileloom.tir import IRModule
+from tileloom.tir import IRModule, PrimFunc
 from tileloom.tuner.context import TuneContext
 from tileloom.tuner.task_scheduler import Progress
 from tileloom.tuner.tune_program import TuneOptions
@@ -71,7 +71,7 @@ def tune(tasks: Sequence[TuningTask], options: TuneOptions) -> None:
             for trace, seconds in ((task.firsts[0], 2e-3), (faster(task), 1e-3)):
                 record = Record(*keys, trace, (seconds,), extra={"status": "ok", "score": 0.5})
                 store.add(record)
-                progress[k].note(record, seconds == 2e-3)
+                progress[k].note(seconds, "ok", is_default=seconds == 2e-3)
                 if options.on_trial is not None:
                     options.on_trial(progress, k, record)
             store.choose(Record(*keys, trace, (1e-3,), extra={"default_seconds": [2e-3]}))
@@ -190,7 +190,9 @@ def test_programs_are_listed() -> None:
 def board(count: int) -> Board:
     """At each look at its clock ten seconds have passed."""
     clock = iter(range(0, 10**6, 10))
-    module = IRModule({"main": from_source(SCRIPT)})
+    func = from_source(SCRIPT)
+    assert isinstance(func, PrimFunc)
+    module = IRModule({"main": func})
     task = TuningTask(TuneContext(module, Target.host()))
     return Board([task] * count, 40, clock=lambda: float(next(clock)))
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tileloom.report.charts import Axis, Chart, Diagonal, Dots, Level, Marks, Steps
+from tileloom.report.charts import Axis, Chart, Diagonal, Dots, Layer, Level, Marks, Steps
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_ticks(axis: Axis, ticks: list[float]) -> None:
 
 
 def test_all_layers() -> None:
-    layers = [
+    layers: list[Layer] = [
         Diagonal(),
         Dots([(1, 2), (3, 4)]),
         Marks([2]),

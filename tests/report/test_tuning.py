@@ -79,8 +79,9 @@ def test_a_kernel(history: TuningHistory) -> None:
     assert first.improvements() == [(1, 4e-3), (3, 2e-3)]
     assert first.predictions() == [(0.2, 0.5), (0.8, 1.0), (0.5, pytest.approx(2 / 3))]
     assert isnan(first.correlation)  # of too few
-    assert "factors=[None, 8]" in first.steps(first.best.trace if first.best else None)
-    assert "T.grid(1, 8)" in first.script(first.best.trace if first.best else None)
+    assert first.best is not None
+    assert "factors=[None, 8]" in first.steps(first.best.trace)
+    assert "T.grid(1, 8)" in first.script(first.best.trace)
 
 
 def test_a_program(history: TuningHistory) -> None:

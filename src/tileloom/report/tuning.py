@@ -179,7 +179,7 @@ _NUMBER = re.compile(r"\d[\d.]*(e[+-]?\d+)?")
 
 def failure_kind(record: Record) -> str:
     """What kind of failure it was; "failed" for records that do not say."""
-    kind = record.extra.get("status", "")
+    kind = record.status
     return kind if kind in KINDS else KINDS[-1]
 
 
