@@ -141,11 +141,20 @@ def norm(n: int) -> PrimFunc:
     return te.create_prim_func([x, _made("length", (1,), lambda b: T.sqrt(c[b]))])
 
 
-def transpose(m: int, n: int) -> PrimFunc:
-    """The transpose of one matrix added to another."""
-    x, y = _input("x", m, n), _input("y", n, m)
-    t = _made("t", (n, m), lambda i, j: x[j, i] * 2.0)
-    return te.create_prim_func([x, y, _made("sum", (n, m), lambda i, j: t[i, j] + y[i, j])])
+def conv2d_transposed(size: int, inner: int, outer: int) -> PrimFunc:
+    """With stride 2: three of four elements that are read are zeros."""
+    x, w = _input("x", 1, size, size, inner), _input("w", 4, 4, inner, outer)
+    r, s, c = _axes(r=4, s=4, c=inner)
+    p = _padded(x, 1)
+
+    def element(n: Any, i: Any, j: Any, o: Any) -> Any:
+        hit = T.And((i + r) % 2 == 0, (j + s) % 2 == 0)
+        read = p[n, (i + r) // 2, (j + s) // 2, c]
+        value = te.if_then_else(hit, read, const(0.0, "float32"))
+        return te.sum(value * w[3 - r, 3 - s, c, o], [r, s, c])
+
+    shape = (1, 2 * size, 2 * size, outer)
+    return te.create_prim_func([x, w, _made("conv2d_transpose", shape, element)])
 
 
 #: Programs by kind and name.
@@ -160,24 +169,34 @@ PROGRAMS: dict[str, dict[str, Callable[[], PrimFunc]]] = {
         "dense-128": lambda: dense(128, 512, 256),
         "dense-16": lambda: dense(16, 768, 512),
     },
-    "batch_matmul": {"batch-matmul-64": lambda: batch_matmul(12, 64, 64)},
+    "batch_matmul": {
+        "batch-matmul-64": lambda: batch_matmul(12, 64, 64),
+        "batch-matmul-128": lambda: batch_matmul(4, 128, 32),
+    },
     "conv2d": {
         "conv2d-28": lambda: conv2d(28, 32, 64, 3),
         "conv2d-point": lambda: conv2d(28, 64, 128, 1),
         "conv2d-stride": lambda: conv2d(28, 32, 32, 3, 2),
+        "conv2d-8": lambda: conv2d(8, 128, 128, 3),
     },
-    "depthwise": {"depthwise-56": lambda: depthwise(56, 64, 3)},
+    "depthwise": {
+        "depthwise-56": lambda: depthwise(56, 64, 3),
+        "depthwise-14": lambda: depthwise(14, 256, 5),
+    },
     "pool": {"pool-56": lambda: pool(56, 32)},
     "softmax": {
         "softmax-256": lambda: softmax(256, 512),
         "softmax-16": lambda: softmax(16, 4096),
     },
-    "layer_norm": {"layer-norm-256": lambda: layer_norm(256, 768)},
+    "layer_norm": {
+        "layer-norm-256": lambda: layer_norm(256, 768),
+        "layer-norm-8": lambda: layer_norm(8, 4096),
+    },
     "reduction": {
         "reduction-512": lambda: reduction(512, 1024),
-        "norm-512": lambda: norm(512),
+        "norm-128": lambda: norm(128),
     },
-    "transpose": {"transpose-1024": lambda: transpose(1024, 768)},
+    "conv2d_transposed": {"conv2d-transposed-14": lambda: conv2d_transposed(14, 32, 32)},
 }
 
 

@@ -3,7 +3,8 @@
     nice python tools/record_prior.py prior.db --count 200
 
 draws candidates from the design spaces of `prior_programs.PROGRAMS`, some of each program at a
-time, until each has so many on record; it may be interrupted and started again.
+time, until each has so many on record; it may be interrupted and started again. Half of those after
+the first are mutations of the fastest: what a search has to tell apart.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from tileloom.tuner.postprocs.defaults import default_postprocs
 from tileloom.tuner.proposals import Candidate, Proposer
 
 ROUND = 20
+#: Candidates of a program before the first mutations, and the fastest ones that are mutated.
+FIRSTS, PARENTS = 60, 12
 TIMING = Timing(samples=5, seconds=0.3, hopeless=1.5)
 LIMITS = Limits(seconds=20.0)
 
@@ -62,8 +65,14 @@ class Program:
     def drawn(self, count: int) -> Iterator[Candidate]:
         """Candidates, each once."""
         seen: set[int] = set()
-        for _ in range(20 * count):
-            made = self.proposer.sampled(self._seeds.fork_seed())
+        fastest = sorted((r for r in self.known if r.seconds), key=lambda r: min(r.seconds))
+        for k in range(10 * count):
+            if k % 2 and len(self.known) >= FIRSTS:
+                parent = fastest[self._seeds.integer(0, min(PARENTS, len(fastest)))].trace
+                mutator = self._seeds.integer(0, len(self.proposer.mutators))
+                made = self.proposer.mutated(parent, mutator, self._seeds.fork_seed())
+            else:
+                made = self.proposer.sampled(self._seeds.fork_seed())
             if made is not None and made.key not in seen:
                 checked = self.proposer.exact(made.trace)
                 if checked is not None:
