@@ -17,7 +17,7 @@ from tileloom.target import target
 from tileloom.tir import IRModule, structural_equal
 from tileloom.tuner import program_records
 from tileloom.tuner.context import TuneContext
-from tileloom.tuner.cost_model import RandomModel
+from tileloom.tuner.cost_model import FAILED, RandomModel
 from tileloom.tuner.measure import Measurement
 from tileloom.tuner.proposals import Candidate, Proposer
 from tileloom.tuner.search import EvolutionarySearch, SearchConfig
@@ -86,6 +86,22 @@ def test_trials_are_spent_and_recorded(store: RecordStore) -> None:
     fastest = store.best(workload_key(matmul(16)), target_key(CPU), 1)[0]
     assert measure.bests[0] is None and measure.bests[-1] is not None
     assert fastest.latency == progress.seconds
+
+
+def test_the_next_search_learns_from_the_records_of_other_programs(store: RecordStore) -> None:
+    """And of its own as before, from their traces."""
+
+    class Pupil(RandomModel):
+        def learn(self, known: Any) -> None:
+            self.known = known
+
+    go(store, Counted(), 5)
+    pupil = Pupil(1)
+    tasks = [TuningTask(TuneContext(matmul(8), CPU))]
+    tune_tasks(tasks, Counted(), store, pupil, config(1))
+    ((features, seconds),) = pupil.known.values()
+    latencies = [min(record.latency, FAILED) for record in store.all()][:5]
+    assert list(seconds) == latencies and {rows.shape[1] for rows in features} == {164}
 
 
 def test_it_goes_on_where_it_was_interrupted(store: RecordStore) -> None:
@@ -229,6 +245,18 @@ def test_the_same_seed_measures_the_same(tmp_path: Path) -> None:
             go(store, measure, 4, seed=seed)
             found.append(measure.keys)
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("strategy", ["replay-trace", "replay-func"])
+def test_a_search_at_random(store: RecordStore, strategy: str) -> None:
+    measure = Counted()
+    (progress,) = go(store, measure, 5, strategy=strategy)
+    assert len(set(measure.keys)) == 5 and len(progress.best) == 2
+
+
+def test_strategies_are_known_by_name() -> None:
+    with pytest.raises(UserError, match="evolutionary, replay-trace, replay-func, not 'random'"):
+        TuneConfig(1, strategy="random")
 
 
 @pytest.mark.parametrize(("trials", "batch", "workers"), [(0, 1, 1), (4, 0, 1), (4, 1, 0)])

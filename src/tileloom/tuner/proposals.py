@@ -20,6 +20,7 @@ from ..schedule.schedule import Schedule
 from ..schedule.trace import Trace
 from ..tir import IRModule, structural_hash
 from .context import Mutator, Postproc, TuneContext
+from .design_space import design_spaces
 from .postprocs.verify_gpu_code import reject_early
 
 #: The features of a program: rows of numbers.
@@ -65,6 +66,16 @@ class Proposer:
         steps, _ = self.spaces[random.integer(0, len(self.spaces))]
         return self._made(Trace.from_json([steps, []]), random.fork_seed())
 
+    def generated(self, seed: int) -> Candidate | None:
+        """One of the design spaces that rules make with this seed, with what they have drawn."""
+        random = Random(seed)
+        spaces = design_spaces(self.context, seed=random.fork_seed())
+        sch = spaces[random.integer(0, len(spaces))]
+        try:
+            return self._finished(sch)
+        except UserError:  # a refusal: what was drawn is not possible here
+            return None
+
     def mutated(self, trace: TraceJSON, mutator: int, seed: int) -> Candidate | None:
         """Another decision in a trace; None if there is none, or it is no legal candidate."""
         random = Random(seed)
@@ -88,10 +99,14 @@ class Proposer:
         early = reject_early(sch, self.context.target) if self.context.target.max_threads else None
         try:
             trace.apply_to_schedule(sch, remove_postproc=True, decision_provider=early)
-            sch.enter_postproc()
-            if not all(step.apply(sch, self.context) for step in self.postprocs):
-                return None
+            return self._finished(sch)
         except UserError:  # a refusal: what was drawn is not possible here
+            return None
+
+    def _finished(self, sch: Schedule) -> Candidate | None:
+        """What the postprocessing steps make of a schedule; None if one of them rejects it."""
+        sch.enter_postproc()
+        if not all(step.apply(sch, self.context) for step in self.postprocs):
             return None
         return self._candidate(sch)
 

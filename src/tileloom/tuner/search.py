@@ -16,9 +16,12 @@ from heapq import nlargest
 import numpy as np
 
 from ..schedule.random import Random
-from .cost_model import FAILED, CostModel, Floats
+from .cost_model import Floats
 from .proposals import Candidate, TraceJSON
-from .workers import Workers
+from .strategy import SearchStrategy
+
+#: By MetaSchedule's name.
+EVOLUTIONARY = "evolutionary"
 
 
 @dataclass(frozen=True)
@@ -47,26 +50,16 @@ class SearchConfig:
 
 
 @dataclass
-class EvolutionarySearch:
-    """Proposes batches of candidates of one program.
+class EvolutionarySearch(SearchStrategy):
+    """Proposes what the cost model likes best of some generations of candidates.
 
     Attributes:
-        workload: the key of the program, for the cost model.
         probabilities: of each mutator.
-        measured: keys of traces that were measured or proposed.
-        programs: structural hashes of what they make.
-        best: those of this search's candidates that ran, and how long, the fastest first.
     """
 
-    workload: str
-    workers: Workers
-    cost_model: CostModel
     probabilities: Sequence[float]
     seed: int = 1
     config: SearchConfig = field(default_factory=SearchConfig)
-    measured: set[int] = field(default_factory=set)
-    programs: set[int] = field(default_factory=set)
-    best: list[tuple[float, Candidate]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
@@ -79,24 +72,7 @@ class EvolutionarySearch:
             return None
         randoms = int(count * self.config.eps_greedy)
         found = self._evolved([*measured, *sampled], count)
-        chosen = self._picked(found[: count - randoms], sampled, count)
-        self.measured |= {candidate.key for candidate in chosen}
-        checked = self.workers.map("exact", [(candidate.trace,) for candidate in chosen])
-        legal = {c.program: c for c in reversed(checked) if c and c.program not in self.programs}
-        self.programs |= legal.keys()
-        return [*reversed(legal.values())]
-
-    def record(self, candidates: Sequence[Candidate], seconds: Sequence[float]) -> None:
-        """Learn how long candidates took; infinity or `FAILED` for those that failed."""
-        pairs = zip(seconds, candidates, strict=True)
-        self.best += [(time, candidate) for time, candidate in pairs if time < FAILED]
-        self.best.sort(key=lambda known: known[0])
-        self.note(candidates)
-
-    def note(self, candidates: Sequence[Candidate]) -> None:
-        """Propose these no more."""
-        self.measured |= {candidate.key for candidate in candidates}
-        self.programs |= {candidate.program for candidate in candidates}
+        return self.legal(self._picked(found[: count - randoms], sampled, count))
 
     # ------------------------------------------------------------------ generations
 

@@ -21,7 +21,7 @@ from ..tir import IRModule
 from .cost_model import CostModel, XGBModel
 from .measure import executor_of
 from .proposals import TraceJSON
-from .search import SearchConfig
+from .search import EVOLUTIONARY, SearchConfig
 from .tuner import MeasureOn, OnRound, OnTrial, TuneConfig, TuningTask, tune_tasks
 
 
@@ -41,7 +41,8 @@ class TuneOptions:
         seed: of everything that is drawn.
         batch: candidates of a round.
         cost_model: learns from measurements; boosted trees unless given.
-        search: parameters of the search, MetaSchedule's unless given.
+        search: parameters of the evolutionary search, MetaSchedule's unless given.
+        strategy: "evolutionary", or without a model: "replay-trace", "replay-func".
         on_round: told after each round.
         on_trial: told of each candidate.
     """
@@ -55,6 +56,7 @@ class TuneOptions:
     batch: int = 64
     cost_model: CostModel | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
+    strategy: str = EVOLUTIONARY
     on_round: OnRound | None = None
     on_trial: OnTrial | None = None
 
@@ -114,6 +116,7 @@ def tune_programs(tasks: Sequence[TuningTask], options: TuneOptions) -> list[Tun
         options.seed,
         options.workers or len(os.sched_getaffinity(0)),
         options.search,
+        options.strategy,
     )
     with ExitStack() as opened:
         store = opened.enter_context(open_records(place_of(options.records)))

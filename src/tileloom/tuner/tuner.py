@@ -29,10 +29,12 @@ from .mutators.defaults import default_mutators
 from .postprocs.defaults import default_postprocs
 from .program_records import ProgramRecords, programs_of, record_extra
 from .proposals import Candidate, Proposer, TraceJSON
-from .search import EvolutionarySearch, SearchConfig
+from .replay import REPLAY
+from .search import EVOLUTIONARY, EvolutionarySearch, SearchConfig
+from .strategy import SearchStrategy
 from .task_scheduler import GradientBased, Phase, Progress, TaskScheduler
 from .warm_start import warm_start
-from .workers import WorkerPool
+from .workers import WorkerPool, Workers
 
 #: A program is done with where so many proposals in a row hold nothing new that is legal.
 EMPTY = 5
@@ -130,6 +132,8 @@ class TuneConfig:
         batch: of a round.
         seed: of everything that is drawn.
         workers: processes that make candidates; 1 makes them in this one.
+        search: parameters of the evolutionary strategy.
+        strategy: "evolutionary", or one that draws at random: "replay-trace", "replay-func".
     """
 
     trials: int
@@ -138,11 +142,15 @@ class TuneConfig:
     seed: int = 1
     workers: int = 1
     search: SearchConfig = field(default_factory=SearchConfig)
+    strategy: str = EVOLUTIONARY
 
     def __post_init__(self) -> None:
         for name in ("trials", "batch", "workers"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is at least 1, got {getattr(self, name)}")
+        known = (EVOLUTIONARY, *REPLAY)
+        if self.strategy not in known:
+            raise UserError(f"strategy is one of {', '.join(known)}, not {self.strategy!r}")
 
 
 def tune_tasks(
@@ -244,7 +252,7 @@ class _Running:
             self._note((record.latency, record.trace) for record in self.unlearnt)
 
     @cached_property
-    def search(self) -> EvolutionarySearch:
+    def search(self) -> SearchStrategy:
         """The search, which has learnt from what was measured before."""
         context, kind = self.task.context, rule_kind(self.task.context.target)
         mutators = default_mutators(kind)
@@ -253,12 +261,16 @@ class _Running:
         postprocs = default_postprocs(kind)
         proposer = Proposer(context, spaces, postprocs, changes, _Features(context))
         workers = self.pool.workers(proposer)
-        weights = [probability for _, probability in mutators]
-        seed, about = self.config.seed, self.config.search
-        search = EvolutionarySearch(self.workload, workers, self.cost_model, weights, seed, about)
+        search = self._strategy(workers, [probability for _, probability in mutators])
         self.records.add_workload(self.workload, context.mod.script())
         self._learn_from(search, self.earlier, self.unlearnt)
         return search
+
+    def _strategy(self, workers: Workers, weights: Sequence[float]) -> SearchStrategy:
+        config, about = self.config, (self.workload, workers, self.cost_model)
+        if config.strategy == EVOLUTIONARY:
+            return EvolutionarySearch(*about, weights, config.seed, config.search)
+        return REPLAY[config.strategy](*about, config.seed)
 
     def _counted(self, new: Sequence[RecordSummary]) -> list[Record]:
         """Count records of other runs; those that are worth learning from."""
@@ -270,7 +282,7 @@ class _Running:
         return records
 
     def _learn_from(
-        self, search: EvolutionarySearch, new: Sequence[RecordSummary], records: Sequence[Record]
+        self, search: SearchStrategy, new: Sequence[RecordSummary], records: Sequence[Record]
     ) -> None:
         """Propose no more what other runs have measured, and learn from some of it."""
         search.programs |= programs_of(new)
@@ -400,7 +412,7 @@ class _Running:
 
     def _learn(
         self,
-        search: EvolutionarySearch,
+        search: SearchStrategy,
         candidates: Sequence[Candidate],
         seconds: Sequence[tuple[float, ...]],
     ) -> None:
