@@ -33,16 +33,23 @@ class JsonStore(RecordStore):
 
     Args:
         folder: made if there is none.
+        workloads: the name of the file of programs.
+        records: the name of the file of records.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        workloads: str = "database_workload.json",
+        records: str = "database_tuning_record.json",
+    ) -> None:
         self._folder = Path(folder)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot keep records in {folder}: {error}") from error
-        self._workload_file = LineFile(self._folder / "database_workload.json")
-        self._record_file = LineFile(self._folder / "database_tuning_record.json")
+        self._workload_file = LineFile(self._folder / workloads)
+        self._record_file = LineFile(self._folder / records)
         self._rest_file = LineFile(self._folder / "tileloom_record.json")
         self._choice_file = LineFile(self._folder / "tileloom_choice.json")
         self._claims = ClaimFile(self._folder / "tileloom_claims.json")
@@ -61,7 +68,7 @@ class JsonStore(RecordStore):
             self._refresh()
             missing = dict.fromkeys(r.workload for r in records if r.workload not in self._scripts)
             if missing:
-                self._workload_file.append([_workload_line(key, "") for key in missing])
+                self._workload_file.append([workload_line(key, "") for key in missing])
                 self._refresh()
             first = len(self._lines)
             # Before the records: if this process dies in between, the next one writes them over.
@@ -75,7 +82,7 @@ class JsonStore(RecordStore):
         with self._lock, locked(self._folder / "tileloom.lock"):
             self._refresh()
             if not self._scripts.get(key):
-                self._workload_file.append([_workload_line(key, script)])
+                self._workload_file.append([workload_line(key, script)])
 
     def workloads(self) -> Mapping[str, str]:
         """The texts of programs by their keys; empty for those that TVM has written."""
@@ -157,7 +164,7 @@ class JsonStore(RecordStore):
         self._lines += self._record_file.new_values()
         for key, packed in self._workload_file.new_values():
             self._keys.append(key)
-            self._scripts[key] = self._scripts.get(key) or _script(packed)
+            self._scripts[key] = self._scripts.get(key) or script_of(packed)
         for index, *rest in self._rest_file.new_values():
             self._rest[index] = rest
         for name, target, trace, seconds, *rest in self._choice_file.new_values():
@@ -179,7 +186,8 @@ class JsonStore(RecordStore):
         return [index, [record.trace, seconds, target, types]]
 
 
-def _workload_line(key: str, script: str) -> list[str]:
+def workload_line(key: str, script: str) -> list[str]:
+    """A program as a line of the file of programs."""
     text = json_text({"script": script}).encode()
     return [key, base64.b64encode(_length(text) + text).decode()]
 
@@ -189,7 +197,7 @@ def _length(text: bytes) -> bytes:
     return len(text).to_bytes(8, "little")
 
 
-def _script(packed: str) -> str:
+def script_of(packed: str) -> str:
     """The text of a program, if it is one; empty for a graph of TVM's nodes."""
     try:
         data = base64.b64decode(packed)

@@ -66,6 +66,7 @@ class PostOrderApply:
     Attributes:
         rules: one after another; None takes those of the machine.
         block_filter: says which blocks to look at; all by default.
+        make: makes the schedule that rules start from.
 
     Raises:
         ScheduleError: where two blocks of a function have one name.
@@ -82,11 +83,12 @@ class PostOrderApply:
 
     rules: tuple[ScheduleRule, ...] | None = None
     block_filter: Callable[[Block], bool] | None = None
+    make: Callable[..., Schedule] = Schedule
 
     def generate(self, context: TuneContext, seed: int = 1) -> list[Schedule]:
         """The design spaces of a program."""
         rules = default_rules(rule_kind(context.target)) if self.rules is None else self.rules
-        start = Schedule(context.mod, seed=seed)
+        start = self.make(context.mod, seed=seed)
         blocks = [start.get_block(block, func) for func, block in self._names(start.mod)]
         results = [start]
         for rule in rules:
@@ -142,6 +144,7 @@ class ScheduleFn:
 
     Attributes:
         func: takes steps on the schedule that it is given; returns nothing, a schedule, or several.
+        make: makes that schedule.
 
     >>> from tileloom import te
     >>> from tileloom.target import target
@@ -156,10 +159,11 @@ class ScheduleFn:
     """
 
     func: Callable[[Schedule], Schedule | Sequence[Schedule] | None]
+    make: Callable[..., Schedule] = Schedule
 
     def generate(self, context: TuneContext, seed: int = 1) -> list[Schedule]:
         """What the function has made."""
-        sch = Schedule(context.mod, seed=seed)
+        sch = self.make(context.mod, seed=seed)
         found = self.func(sch)
         if found is None:
             return [sch]

@@ -15,13 +15,26 @@ x
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from ...base.errors import UserError
-from . import arith, driver, error, ir, runtime, script, target, te, testing, tir, topi
+from . import (
+    _functions,
+    arith,
+    driver,
+    error,
+    ir,
+    rpc,
+    runtime,
+    script,
+    target,
+    te,
+    testing,
+    tir,
+    topi,
+)
+from ._functions import get_global_func, register_func, register_global_func
 from ._names import missing
 from .driver import build, compile, lower
 from .error import TVMError
@@ -55,9 +68,9 @@ _ALIASES: dict[str, ModuleType] = {
     "tir.transform.transform": tir.transform,
     "driver.build_module": driver,
     "testing.utils": testing,
+    "_ffi": _functions,
     "_ffi.base": error,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -68,6 +81,8 @@ def _modules() -> dict[str, ModuleType]:
         "tir.schedule.analysis",
         "tir.schedule.transform",
         "arith.bound",
+        "meta_schedule.testing.dummy_object",
+        "meta_schedule.testing.space_generation",
     ):
         import_module(f".{late}", __name__)
     own = {
@@ -109,36 +124,11 @@ def uninstall(name: str = "tvm") -> None:
             del sys.modules[known]
 
 
-def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
-    """Keep a Python function under a name; also as a decorator."""
-    if callable(func_name):
-        func_name, f = func_name.__name__, func_name
-
-    def register(func: Callable[..., Any]) -> Callable[..., Any]:
-        if func_name in _FUNCTIONS and not override:
-            raise UserError(f"a function {func_name!r} is registered already", hint="override=True")
-        _FUNCTIONS[func_name] = func
-        return func
-
-    return register if f is None else register(f)
-
-
-register_global_func = register_func
-
-
-def get_global_func(name: str, allow_missing: bool = False) -> Any:
-    """A function that `register_func` has kept."""
-    found = _FUNCTIONS.get(name)
-    if found is None and not allow_missing:
-        raise ValueError(f"cannot find the global function {name!r}")
-    return found
-
-
 _enter_aliases()
 __all__ = [
     "DataType", "IRModule", "Module", "NDArray", "TVMError", "Target", "arith", "build", "compile",
     "cpu", "cuda", "device", "driver", "error", "get_global_func", "gpu", "install", "ir", "lower",
-    "nd", "register_func", "register_global_func", "runtime", "script", "target", "te", "testing",
-    "tir", "topi", "transform", "uninstall",
+    "nd", "register_func", "register_global_func", "rpc", "runtime", "script", "target", "te",
+    "testing", "tir", "topi", "transform", "uninstall",
 ]  # fmt: skip
 __getattr__ = missing(__name__)

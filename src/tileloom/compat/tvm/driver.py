@@ -69,7 +69,9 @@ def build(
     program = _program(mod, args, name)
     wanted = as_tileloom(target)
     source = partial(driver.show_stage, program, target=wanted)
-    return Compiled(_by_symbol(program, _kernels(program, wanted, device)), source, wanted.kind)
+    saved = {"script": program.script(), "target": str(wanted), "device": device}
+    kernels = _by_symbol(program, _kernels(program, wanted, device))
+    return Compiled(kernels, source, wanted.kind, saved)
 
 
 def _kernels(program: Module, target: Target, device: str | None) -> Mapping[str, Any]:

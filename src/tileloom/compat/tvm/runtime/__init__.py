@@ -11,7 +11,7 @@ from ..error import TVMError
 from ..tir.expr import convert
 from ..tir.op import const
 from . import module, ndarray
-from .module import BenchmarkResult, Module, PackedFunc
+from .module import BenchmarkResult, Module, PackedFunc, load_module
 from .ndarray import Device, NDArray, cpu, cuda, device, from_dlpack
 
 Object = object
@@ -36,6 +36,6 @@ def enabled(target: str) -> bool:
 __all__ = [
     "BenchmarkResult", "DataType", "Device", "Executable", "Expr", "Module", "NDArray", "Object",
     "ObjectGeneric", "PackedFunc", "String", "TVMError", "const", "convert", "cpu", "cuda",
-    "device", "enabled", "from_dlpack", "module", "ndarray",
+    "device", "enabled", "from_dlpack", "load_module", "module", "ndarray",
 ]  # fmt: skip
 __getattr__ = missing(__name__)

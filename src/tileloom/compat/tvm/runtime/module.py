@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ....expr import IntImm
+from ....script import parse
+from ....target import target as parse_target
 from .._names import missing
 from .ndarray import Device, NDArray
 
@@ -73,7 +78,9 @@ class Module:
         kernels: Mapping[str, Callable[..., Any]],
         source: Callable[[str], str],
         kind: str = "cpu",
+        saved: Mapping[str, Any] | None = None,
     ) -> None:
+        self._saved = saved
         self._functions = {name: PackedFunc(name, kernel) for name, kernel in kernels.items()}
         self._source = source
         self.type_key = _TYPE_KEYS.get(kind, kind)
@@ -123,6 +130,10 @@ class Module:
 
     inspect_source = get_source
 
+    def export_library(self, file_name: str, *_args: Any, **_options: Any) -> None:
+        """Write what `load_module` makes the functions of again: their text, and the target."""
+        Path(file_name).write_text(json.dumps(self._saved))
+
     def time_evaluator(
         self,
         func_name: str,
@@ -150,6 +161,15 @@ class Module:
             return BenchmarkResult(results)
 
         return evaluate
+
+
+def load_module(path: str, fmt: str = "") -> Module:
+    """The functions that `Module.export_library` has written, built for the target once more."""
+    saved = json.loads(Path(path).read_text())
+    target = parse_target(saved["target"])
+    driver = import_module("tileloom.compat.tvm.driver")  # it stands on this module
+    built: Module = driver.build(parse(saved["script"]), target, device=saved["device"])
+    return built
 
 
 def _seconds(function: Callable[..., Any], args: Sequence[Any], number: int, least: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....compute import Tensor, comm_reducer, reduce_axis
@@ -9,12 +10,38 @@ from ....compute import sum as te_sum
 from ....expr import Expr, const, intrin
 from ....expr.intrin import min_value
 from .._names import missing
+from ..tir import op
 from .make import tensor
 
 
 def relu(x: Tensor) -> Tensor:
     """The larger of each element and 0."""
     return tensor(x.shape, lambda *i: intrin.max(x[i], const(0, x.dtype)), "compute")
+
+
+def pad(
+    data: Tensor,
+    pad_before: Sequence[int],
+    pad_after: Sequence[int] | None = None,
+    pad_value: float = 0.0,
+    name: str = "PadInput",
+) -> Tensor:
+    """A tensor with elements of one value before and after each axis."""
+    before = [*pad_before]
+    after = [*pad_before] if pad_after is None else [*pad_after]
+    sizes = [size + b + a for size, b, a in zip(data.shape, before, after, strict=True)]
+
+    def value(*i: Expr) -> Any:
+        inside = []
+        for index, size, b, a in zip(i, data.shape, before, after, strict=True):
+            inside += [index >= b] if b else []
+            inside += [index < size + b] if a else []
+        element = data[tuple(index - b for index, b in zip(i, before, strict=True))]
+        if not inside:
+            return element
+        return intrin.if_then_else(op.all(*inside), element, const(pad_value, data.dtype))
+
+    return tensor(sizes, value, name)
 
 
 def matmul(
@@ -93,5 +120,5 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return tensor(x.shape, lambda *i: powers[i] / total[without(i)], "T_softmax_norm")
 
 
-__all__ = ["batch_matmul", "dense", "matmul", "relu", "softmax"]
+__all__ = ["batch_matmul", "dense", "matmul", "pad", "relu", "softmax"]
 __getattr__ = missing(__name__)

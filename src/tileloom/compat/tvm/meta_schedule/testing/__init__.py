@@ -1,0 +1,7 @@
+"""`tvm.meta_schedule.testing`: helpers of tests."""
+
+from __future__ import annotations
+
+from ..._names import missing
+
+__getattr__ = missing(__name__)
