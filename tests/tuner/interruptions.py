@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import tileloom
@@ -99,11 +99,14 @@ def wait_until(what: Callable[[], object], seconds: float = 120.0) -> None:
 
 @contextmanager
 def started(*command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that runs for the length of a `with` block, killed after it if it still does."""
+    """A program that runs for the length of a `with` block, and is asked to end after it."""
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
         yield process
     finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            process.wait()

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,10 @@ class KillsWorkers:
             yield outcome
 
 
+def are_gone(processes: Sequence[int]) -> bool:
+    return not any(Path(f"/proc/{process}").exists() for process in processes)
+
+
 @pytest.mark.slow
 def test_workers_that_are_killed_cost_no_candidate(tmp_path: Path) -> None:
     url = str(tmp_path / "records.db")
@@ -78,7 +83,7 @@ def test_a_run_that_was_killed_goes_on(url: str) -> None:
         workers = children(run.process.pid, WORKER)
         runs.append(run.kill())
         assert workers and len(runs[-1]) >= count
-        wait_until(lambda known=workers: not [p for p in known if Path(f"/proc/{p}").exists()])
+        wait_until(partial(are_gone, workers))
         # One may have been recorded of which the process had no time to tell.
         told = sum(map(len, runs))
         assert told <= len(check(url, *runs)) <= told + len(runs)
