@@ -27,6 +27,8 @@ ELSEWHERE = {
     "cuda.md": "tests/runtime/cuda/test_docs.py",
     "tuning.md": "tests/tuner/test_tuner.py",
 }
+#: Pages whose examples take many seconds.
+LONG = ("dynamic.md", "gpu-matmul.md")
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +58,12 @@ def program(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=pytest.mark.slow if page.name in LONG else ())
+        for page in PAGES
+        if BLOCK.search(page.read_text())
+    ],
 )
 def test_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

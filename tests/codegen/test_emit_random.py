@@ -55,7 +55,7 @@ def check(program: PrimFunc) -> None:
         np.testing.assert_array_equal(a, b, f"{buffer.name}\n{program}")
 
 
-@pytest.mark.parametrize("first", [0, 20])
+@pytest.mark.parametrize("first", [0, pytest.param(20, marks=pytest.mark.slow)])
 def test_programs_of_loops(first: int) -> None:
     for seed in range(first, first + 20):
         check(loop_program(Random(seed)))
@@ -126,7 +126,7 @@ def conditions(kind: str, leaves: list[Expr], depth: int) -> st.SearchStrategy[E
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.data(), st.sampled_from(["int8", "uint8", "int16", "uint32"]), st.sampled_from([1, 4, 16])
 )

@@ -149,7 +149,7 @@ def test_formulas_number_elements_without_divisions() -> None:
 @pytest.mark.parametrize(
     ("name", "arch"),
     [
-        ("product", ARCHS[0]),
+        pytest.param("product", ARCHS[0], marks=pytest.mark.slow),
         *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW),
     ],
 )

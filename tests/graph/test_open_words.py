@@ -43,7 +43,7 @@ CASES: dict[str, Callable[[Any, Any], tuple[Shape, Shape, bool, dict[str, bool]]
     "depth": lambda b, s: ((40, s), (s, 64), False, {}),
     "depth and rows": lambda b, s: ((2, s, s), (2, s, 40), False, {}),
 }
-EVERY = sampled(every(CASES, KINDS, TARGETS), 17, several=True)
+EVERY = sampled(every(CASES, KINDS, TARGETS), 23, several=True)
 SIZES = ((1, 1), (2, 3), (5, 7), (17, 33), (33, 2), (64, 17), (3, 65))
 
 
