@@ -51,6 +51,23 @@ def test_a_baseline_is_measured_in_turns() -> None:
     assert found.error.startswith("the baseline cannot be built: UserError")
 
 
+def test_what_was_measured_before_says_what_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([(3.0, 2.0, 9.0), (4.0,), (1.0,)])
+    incumbents: list[float | None] = []
+
+    def sample(
+        _kernel: object, _baseline: object, incumbent: float | None, _timing: Timing
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        incumbents.append(incumbent)
+        return next(found), ()
+
+    monkeypatch.setattr("tileloom.tuner.measure.task.sample_times", sample)
+    script = f"{MATMUL}\n"  # nothing was measured of it
+    for known in (None, None, 2.5):
+        measure_task(MeasureTask(script, tiled(), incumbent=known, timing=QUICK))
+    assert incumbents == [None, 3.0, 2.5]
+
+
 def test_the_task_of_a_trace() -> None:
     sch = tileloom.Schedule(IRModule({"main": function(MATMUL)}), seed=2)
     (block,) = sch.get_child_blocks(sch.get_block("root"))

@@ -50,7 +50,10 @@ def test_samples_take_turns() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "baseline", "incumbent", "samples"),
-    [(2.0, None, 1.0, 3), (1.2, None, 1.0, 10), (2.0, 1.0, None, 3), (2.0, 1.9, 1.0, 10)],
+    [
+        *((2.0, None, 1.0, 3), (1.2, None, 1.0, 10), (2.0, 1.0, None, 3), (2.0, 1.9, None, 10)),
+        *((2.0, 1.9, 1.0, 3), (4.1, None, 1.0, 1), (4.1, 1.0, None, 1)),
+    ],
 )
 def test_what_is_clearly_slower_is_not_measured_for_long(
     seconds: float, baseline: float | None, incumbent: float | None, samples: int

@@ -26,6 +26,7 @@ TURN_SECONDS = 10.0  # seconds to wait for other processes, less than a task may
 _LOOK = 2e-3  # seconds from one look at whether they are done to the next
 _PERSISTENT = 3  # times as many rounds as there are to be samples are made on a busy machine
 _LEAST = 3  # samples before anything is concluded from them
+_BEYOND = 4.0  # times as slow as the incumbent: then one sample is enough
 _NORMAL = 1.4826  # standard deviations of a normal distribution in its median absolute deviation
 _FAR = 5.0  # standard deviations from the median of a sample that something else has disturbed
 _FINE = 0.005  # of the median: what is this near is no outlier, however much nearer others are
@@ -58,7 +59,7 @@ def sample_times(
     Args:
         kernel: what is measured.
         baseline: what it is compared with, if anything.
-        incumbent: seconds of the best that is known; where there is a baseline, that is meant.
+        incumbent: seconds of the best that is known, if anything; the baseline is known, too.
         timing: how.
 
     Returns:
@@ -66,7 +67,9 @@ def sample_times(
     """
     start = time.monotonic()
     clocks = [kernel] if baseline is None else [kernel, baseline]
-    counts = [_calls(clock, timing.sample_seconds) for clock in clocks]
+    counts, first = zip(*(_calls(clock, timing.sample_seconds) for clock in clocks), strict=True)
+    if _is_hopeless([first], incumbent, timing):
+        return first[:1], first[1:]
     every: list[list[float]] = []
     quiet: list[list[float]] = []  # those rounds in which no other process ran in between
     while len(quiet) < timing.samples and len(every) < _PERSISTENT * timing.samples:
@@ -88,24 +91,25 @@ def _preemptions() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
-def _calls(clock: Clock, seconds: float) -> int:
-    """How many calls take so long; the first ones fill caches and wake threads up."""
+def _calls(clock: Clock, seconds: float) -> tuple[int, float]:
+    """How many calls take so long, and how long each; the first ones fill caches and wake threads
+    up."""
     count, taken = 1, clock(1)
     while taken < seconds:
         # Not much more than asked for, should the first call have been an unusually quick one.
         count = min(count * 10, math.ceil(count * 1.2 * seconds / max(taken, 1e-9)))
         taken = clock(count)
-    return count
+    return count, taken / count
 
 
 def _is_hopeless(
     rounds: Sequence[Sequence[float]], incumbent: float | None, timing: Timing
 ) -> bool:
-    if len(rounds) < _LEAST:
-        return False
     columns = list(zip(*rounds, strict=True))
-    best = statistics.median(columns[1]) if len(columns) > 1 else incumbent
-    return best is not None and min(columns[0]) > timing.hopeless * best
+    known = [statistics.median(column) for column in columns[1:]]
+    known += [] if incumbent is None else [incumbent]
+    times = timing.hopeless if len(rounds) >= _LEAST else max(_BEYOND, timing.hopeless)
+    return bool(known) and min(columns[0]) > times * min(known)
 
 
 def without_outliers(rounds: Sequence[Sequence[float]]) -> list[Sequence[float]]:
