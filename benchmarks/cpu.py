@@ -262,7 +262,7 @@ def convolution(inner: int, outer: int, image: int, window: int, stride: int) ->
     return Workload(
         f"conv_{inner}x{image}x{image}_{outer}_{window}x{window}_s{stride}",
         normal(shape),
-        lambda x: _reference_conv(x, weight, stride, pad),
+        lambda x: reference_conv(x, weight, stride, pad),
         {
             "tileloom": peers.tileloom(lambda x: tnp.conv(x, weight, strides=stride, pads=pad)),
             "torch": peers.torch(torch_layer),
@@ -278,7 +278,7 @@ def convolution(inner: int, outer: int, image: int, window: int, stride: int) ->
     )
 
 
-def _reference_conv(x: Any, weight: Any, stride: int, pad: int) -> Any:
+def reference_conv(x: Any, weight: Any, stride: int, pad: int) -> Any:
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     window = weight.shape[2:]
     views = np.lib.stride_tricks.sliding_window_view(padded, window, (2, 3))
