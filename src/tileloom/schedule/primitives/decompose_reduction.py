@@ -64,9 +64,10 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
         check_reduction(state, block)
     require_around(loop, block)
     _check_no_reduction_outside(state, block, loop)
-    _check_no_repetition(state, block, loop)
-    _check_runs(block, loop)
-    _check_start_is_there(state, block, loop)
+    if state.enable_check:
+        _check_no_repetition(state, block, loop)
+        _check_runs(block, loop)
+        _check_start_is_there(state, block, loop)
     realize, target = state.realize(block), block.block
     init = _init_realize(realize)
     inside = [outer for outer in loops_above(block) if outer is loop or is_ancestor(loop, outer)]
