@@ -72,7 +72,12 @@ class EvolutionarySearch(SearchStrategy):
             return None
         randoms = int(count * self.config.eps_greedy)
         found = self._evolved([*measured, *sampled], count)
-        return self.legal(self._picked(found[: count - randoms], sampled, count))
+        batch = self.legal(self._picked(found[: count - randoms], sampled, count))
+        if len(batch) < count:  # what is missing would cost another search in the end
+            others = [candidate for candidate in found if candidate.key not in self.measured]
+            missing = count - len(batch)
+            batch += self.legal(self._picked(others[:missing], sampled, missing))
+        return batch
 
     # ------------------------------------------------------------------ generations
 

@@ -48,6 +48,18 @@ def test_samples_take_turns() -> None:
     assert (seconds, others) == ((1.0,) * 4, (2.0,) * 4)
 
 
+def test_short_calls_find_caches_as_their_own_kernel_leaves_them() -> None:
+    short, long = Clock(1e-3), Clock(1e-2)
+    sample_times(short, long, None, Timing(samples=2))
+    assert short.counts == [1, 1, 3, 1, 3, 1, 3] and long.counts == [1, 1, 1, 1]
+
+
+def test_a_slow_first_call_says_nothing() -> None:
+    first = itertools.chain([5e-3], itertools.repeat(1e-3))
+    found, _ = sample_times(lambda count: next(first) * count, None, 1e-3, Timing())
+    assert set(found) == {1e-3} and len(found) == 10
+
+
 @pytest.mark.parametrize(
     ("seconds", "baseline", "incumbent", "samples"),
     [

@@ -27,6 +27,7 @@ _LOOK = 2e-3  # seconds from one look at whether they are done to the next
 _PERSISTENT = 3  # times as many rounds as there are to be samples are made on a busy machine
 _LEAST = 3  # samples before anything is concluded from them
 _BEYOND = 4.0  # times as slow as the incumbent: then one sample is enough
+_FIRST_CALL = 0.05  # seconds: what a first call takes more than others is little next to this
 _NORMAL = 1.4826  # standard deviations of a normal distribution in its median absolute deviation
 _FAR = 5.0  # standard deviations from the median of a sample that something else has disturbed
 _FINE = 0.005  # of the median: what is this near is no outlier, however much nearer others are
@@ -74,9 +75,12 @@ def sample_times(
     quiet: list[list[float]] = []  # those rounds in which no other process ran in between
     while len(quiet) < timing.samples and len(every) < _PERSISTENT * timing.samples:
         before = _preemptions()
+        found: dict[int, float] = {}
         # Forwards and backwards in turns: neither always finds what the other leaves in caches.
-        order = range(len(clocks))[:: -1 if len(every) % 2 else 1]
-        found = {k: clocks[k](counts[k]) / counts[k] for k in order}
+        for k in range(len(clocks))[:: -1 if len(every) % 2 else 1]:
+            if len(clocks) > 1 and counts[k] > 1:  # short calls: one to take the caches over again
+                clocks[k](1)
+            found[k] = clocks[k](counts[k]) / counts[k]
         every.append([found[k] for k in range(len(clocks))])
         if _preemptions() == before:
             quiet.append(every[-1])
@@ -95,6 +99,8 @@ def _calls(clock: Clock, seconds: float) -> tuple[int, float]:
     """How many calls take so long, and how long each; the first ones fill caches and wake threads
     up."""
     count, taken = 1, clock(1)
+    if taken < _FIRST_CALL:
+        taken = clock(1)
     while taken < seconds:
         # Not much more than asked for, should the first call have been an unusually quick one.
         count = min(count * 10, math.ceil(count * 1.2 * seconds / max(taken, 1e-9)))
