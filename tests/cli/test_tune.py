@@ -101,7 +101,7 @@ def test_a_script(script: Path, place: Path, tmp_path: Path, told: list[TuneOpti
     (options,) = told
     assert (options.trials, options.trials_per_task, options.batch) == (7, 5, 3)
     assert (options.workers, options.executor) == (2, "local:2")
-    for text in ("main: 1.00 ms (2.00x) after 2 trials; 2/7 trials", "all calls", "2.00 ms",
+    for text in ("double: 1.00 ms (2.00x) after 2 trials; 2/7 trials", "all calls", "2.00 ms",
                  f"TILELOOM_RECORDS={place}", f"wrote {page}"):  # fmt: skip
         assert text in result.output
     assert "Tuning of double.py" in page.read_text()
@@ -162,6 +162,7 @@ def test_interrupts(
         (["softmax", "--shape", "4x8", "--executor", "far"], "address of no executor"),
         (["softmax", "--shape", "4x8", "--records", "ftp://x"], "records cannot be kept in ftp"),
         (["softmax", "--shape", "4x8", "--target", "toaster"], "toaster"),
+        (["softmax", "--target", "cpu -mtriple=aarch64-linux-gnu"], "cannot run code for"),
     ],
 )
 def test_refusals(arguments: list[str], complaint: str, tmp_path: Path) -> None:
@@ -178,6 +179,35 @@ def test_what_is_missing_is_said(
     monkeypatch.setattr(tune_command, "find_spec", lambda name: None)
     result = call(script, "--records", place)
     assert result.exit_code == 0 and "tileloom[tune]" in result.output
+
+
+def test_functions_of_a_module_go_by_their_names(
+    tmp_path: Path, place: Path, told: list[TuneOptions]
+) -> None:
+    path = tmp_path / "two.py"
+    function = SCRIPT.strip().replace("\n", "\n    ")
+    other = function.replace("double", "triple").replace("float32(2)", "float32(3)")
+    path.write_text(f"@I.ir_module\nclass Module:\n    {function}\n\n    {other}\n")
+    result = call(path, "--records", place)
+    assert result.exit_code == 0, result.output
+    assert "double: 1.00 ms" in result.output and "triple: 1.00 ms" in result.output
+
+
+def test_nothing_ran(script: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(tasks: Sequence[TuningTask], options: TuneOptions) -> None:
+        with open_records(options.records or "") as store:
+            for task in tasks:
+                keys = workload_key(task.context.mod), target_key(task.context.target)
+                store.add(
+                    Record(*keys, [[], []], (), "no [way]\nat all", extra={"status": "error"})
+                )
+
+    monkeypatch.setattr(tune_command, "tune_programs", failing)
+    result = call(script, "--records", place, "--report", place.with_suffix(".html"))
+    assert result.exit_code == 0, result.output
+    assert "double: all candidates failed, such as by error: no [way]\n" in result.output
+    assert "no candidate ran: kernels are made as before" in result.output
+    assert "No candidate ran." in place.with_suffix(".html").read_text()
 
 
 def test_programs_are_listed() -> None:

@@ -13,15 +13,24 @@ from typing import Any
 
 import click
 import numpy as np
+from rich.console import Console
 from rich.table import Table
 
 from ..base.errors import UserError
 from ..base.settings import override, settings
-from ..driver import compile_graph, kernels_of
+from ..driver import backend_of, compile_graph, kernels_of
 from ..graph.nodes import Graph, Tensor
 from ..records import open_records, usual_place
 from ..records.lookup import NONE
-from ..report import TuningHistory, rate_text, ratio_text, read_history, time_text, tuning_html
+from ..report import (
+    TuningHistory,
+    rate_text,
+    ratio_text,
+    read_history,
+    time_text,
+    tuning_html,
+    without_password,
+)
 from ..target import Target
 from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
@@ -36,6 +45,7 @@ from .tuning_display import Board, shown
 
 #: How places begin that are no paths of files.
 _OTHERS = ("sqlite:", "postgres", "jsonl:")
+_WIDTH = 120  # of tables that are not for a terminal
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 
 
@@ -87,22 +97,28 @@ def command(
     machine, place = parse_target(target), place_of(records)
     with err.status("planning"):
         found = program_of(what, inputs, dims, seed, shape)
-        tasks = kernels_of(found, machine)
+        tasks = tasks_of(found, machine)
     fine = True
     if trials:
+        if executor.startswith("local"):
+            backend_of(machine)  # which says so if such a machine is not here
         about = (trials, trials_per_task, place, executor, workers, seed + 1, batch)
         fine = search(tasks, TuneOptions(*about))
     if not fine and not is_known(tasks, place):
         err.print("interrupted before anything was measured")
         raise SystemExit(INTERRUPTED)
     history = read(what, tasks, place)
-    out.print(summary(history))
-    if isinstance(found, Graph) and fine:
+    (out if out.is_terminal else Console(width=_WIDTH)).print(summary(history))
+    for line in failures(history):
+        err.print(line, soft_wrap=True, highlight=False, markup=False)
+    if isinstance(found, Graph) and fine and history.ran:
         show_whole(found, machine, place)
     if report is not None:
         Path(report).write_text(tuning_html(history), encoding="utf-8")
         err.print(f"wrote {report}")
-    err.print(advice(place, records is not None, fine), soft_wrap=True, highlight=False)
+    err.print(
+        advice(place, records is not None, fine, history.ran), soft_wrap=True, highlight=False
+    )
     if not fine:
         raise SystemExit(INTERRUPTED)
 
@@ -121,6 +137,21 @@ def program_of(
     return models.graph_of(model, models.make_inputs(model.get_inputs(), inputs, extents, seed))
 
 
+def tasks_of(program: Graph | IRModule | PrimFunc, target: Target) -> list[TuningTask]:
+    """The kernels of a graph, or the functions of a script, by their own names."""
+    if isinstance(program, Graph):
+        return kernels_of(program, target)
+    if isinstance(program, PrimFunc):
+        functions = {program.name: program}
+    else:
+        functions = dict(program.functions)
+    found = []
+    for name, func in functions.items():
+        (task,) = kernels_of(IRModule({"main": func.with_attr("global_symbol", "main")}), target)
+        found.append(replace(task, context=replace(task.context, name=name)))
+    return found
+
+
 # ---------------------------------------------------------------------------- the search
 
 
@@ -135,7 +166,11 @@ def search(tasks: Sequence[TuningTask], options: TuneOptions) -> bool:
         err.print(text, soft_wrap=True, highlight=False, markup=False)
     board = Board(tasks, options.trials)
     kernels = f"{len(tasks)} kernel{'s' * (len(tasks) != 1)}"
-    err.print(f"tuning {kernels}; records in {options.records}", soft_wrap=True, highlight=False)
+    err.print(
+        f"tuning {kernels}; records in {without_password(str(options.records))}",
+        soft_wrap=True,
+        highlight=False,
+    )
     try:
         with interrupts(board), shown(board, err) as on_round:
             tune_programs(tasks, replace(options, on_round=on_round, on_trial=board.on_trial))
@@ -180,7 +215,10 @@ def read(what: str, tasks: Sequence[TuningTask], place: str | Path) -> TuningHis
         with open_records(place) as store:
             history = read_history(Path(what).name, tasks, store, str(place))
     if history is None or not history.trials:
-        raise UserError(f"no kernel of {what} is on record in {place}", hint="--trials 100")
+        raise UserError(
+            f"no kernel of {what} is on record in {without_password(str(place))}",
+            hint="--trials 100",
+        )
     return history
 
 
@@ -204,6 +242,14 @@ def summary(history: TuningHistory) -> Table:
     counts = str(history.trials), str(history.failed)
     rows.add_row("all calls", "", *times, _marked(history.speedup), "", *counts, style="bold")
     return rows
+
+
+def failures(history: TuningHistory) -> Iterator[str]:
+    """A line for each kernel of which nothing ran."""
+    for task in history.tasks:
+        if task.records and task.best is None:
+            ((kind, text, _),) = task.complaints(1)
+            yield f"{task.name}: all candidates failed, such as by {kind}: {text}"
 
 
 def _marked(speedup: float) -> str:
@@ -242,13 +288,24 @@ def _random(tensor: Tensor, rng: np.random.Generator) -> Any:
     return rng.standard_normal(shape).astype(dtype)
 
 
-def advice(place: str | Path, is_named: bool, fine: bool) -> str:
-    """What happens next."""
-    lines = [f"what was measured is in {place}"]
+def advice(place: str | Path, is_named: bool, fine: bool, ran: bool) -> str:
+    """What happens next.
+
+    Args:
+        is_named: whether the place was said on the command line.
+        fine: whether the search came to its end.
+        ran: whether any candidate did.
+    """
+    shown_place = without_password(str(place))
+    lines = [f"what was measured is in {shown_place}"]
     if not fine:
         lines[0] = f"interrupted: {lines[0]}; the same command goes on from there"
-    if is_named and str(place) != (settings().records or str(usual_place())):
-        lines.append(f"compilations take what was chosen where TILELOOM_RECORDS={place} is set")
+    if not ran:
+        lines.append("no candidate ran: kernels are made as before")
+    elif is_named and str(place) != (settings().records or str(usual_place())):
+        lines.append(
+            f"compilations take what was chosen where TILELOOM_RECORDS={shown_place} is set"
+        )
     else:
         lines.append("the next compilation takes what was chosen")
     return "\n".join(lines)

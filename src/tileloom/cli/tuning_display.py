@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf, isfinite, nan
+from typing import get_args
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -17,7 +18,7 @@ from rich.text import Text
 from ..records import Record
 from ..report import rate_text, ratio_text, time_text
 from ..tuner.operations import count_operations
-from ..tuner.task_scheduler import Progress
+from ..tuner.task_scheduler import Phase, Progress
 from ..tuner.tuner import OnRound, TuningTask
 from .console import table
 
@@ -126,18 +127,18 @@ class LiveTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         board = self.board
-        bar = ProgressBar(
-            total=board.trials, completed=board.done, width=min(40, options.max_width)
-        )
-        parts: list[object] = [self._table(options.size.height - _AROUND), bar, board.status()]
-        if board.note:
-            parts.append(Text(board.note, style="yellow"))
-        yield Group(*parts)  # type: ignore[arg-type]
+        rows = Table.grid()
+        rows.add_row(self._table(options.size.height - _AROUND))
+        rows.add_row(ProgressBar(total=board.trials, completed=board.done, width=60))
+        rows.add_row(Text(board.status()))
+        rows.add_row(Text(board.note, style="yellow"))
+        yield rows
 
     def _table(self, most: int) -> Table:
         rows = table("", COLUMNS)
-        rows.columns[0].overflow = "ellipsis"
-        rows.columns[0].no_wrap = True
+        for column in rows.columns:
+            column.overflow, column.no_wrap = "ellipsis", True
+        rows.columns[-1].min_width = max(map(len, get_args(Phase)))
         for number in self._shown(max(3, most)):
             self._row(rows, number)
         left = len(self.board.progress) - rows.row_count

@@ -83,8 +83,11 @@ class TaskHistory:
         The time next to the one of what was chosen, where there is one: both are of one moment.
         """
         known = self.chosen.extra.get("default_seconds") if self.chosen is not None else None
-        if known:
-            return float(median(known))
+        return float(median(known)) if known else self.first_default_seconds
+
+    @cached_property
+    def first_default_seconds(self) -> float:
+        """Of one call of what the planner makes, as the search has measured it among the others."""
         own = [record.latency for record in self.records if record.trace == self.default]
         return min((seconds for seconds in own if isfinite(seconds)), default=nan)
 
@@ -128,7 +131,8 @@ class TaskHistory:
         examples: dict[tuple[str, str], str] = {}
         for record in self.records:
             if record.failed:
-                text = (record.error.strip().splitlines() or ["nothing is known"])[0][:_MOST_TEXT]
+                text = (record.error.strip().splitlines() or ["nothing is known"])[0]
+                text = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
                 key = failure_kind(record), _NUMBER.sub("0", text)
                 counts[key] += 1
                 examples.setdefault(key, text)
@@ -210,19 +214,25 @@ class TuningHistory:
         return sum(task.failures.total() for task in self.tasks)
 
     @property
+    def ran(self) -> bool:
+        """Whether any candidate did."""
+        return any(task.best is not None for task in self.tasks)
+
+    @property
     def seconds(self) -> float:
-        """Of all kernels that ran, each as often as the program calls it."""
-        return sum(task.weight * task.seconds for task in self._ran())
+        """Of all kernels that ran, each as often as the program calls it; NaN if none did."""
+        known = [task.weight * task.seconds for task in self.tasks if task.best is not None]
+        return sum(known) if known else nan
 
     @property
     def default_seconds(self) -> float:
         """Of the same kernels as the planner makes them."""
-        return sum(task.share for task in self.tasks)
+        return sum(task.share for task in self.tasks) if self.ran else nan
 
     @property
     def speedup(self) -> float:
         """How many times as fast all kernels have become; 1 where nothing ran."""
-        return self.default_seconds / self.seconds if self.seconds else 1.0
+        return self.default_seconds / self.seconds if self.ran else 1.0
 
     @property
     def period(self) -> tuple[float, float]:
@@ -234,16 +244,13 @@ class TuningHistory:
         """The kernels, those whose calls take most of the time first."""
         return sorted(self.tasks, key=lambda task: task.share, reverse=True)
 
-    def _ran(self) -> list[TaskHistory]:
-        return [task for task in self.tasks if isfinite(task.seconds)]
-
     def sums(self) -> list[tuple[int, float]]:
         """After how many trials of all kernels which time was the least of all calls together.
 
         A kernel counts as the planner makes it until something faster was measured; those of which
         that time is not known count from their first measurement that ran on, as if it were so.
         """
-        best = {k: task.default_seconds for k, task in enumerate(self.tasks)}
+        best = {k: task.first_default_seconds for k, task in enumerate(self.tasks)}
         for k, task in enumerate(self.tasks):
             ran = [record.latency for record in task.records if not record.failed]
             best[k] = best[k] if isfinite(best[k]) else next(iter(ran), 0.0)
@@ -281,4 +288,16 @@ def read_history(
         known = sorted(records.all(*keys), key=lambda record: record.created)
         found.append(TaskHistory(task, tuple(known), records.chosen(*keys)))
     target = str(tasks[0].context.target) if tasks else ""
-    return TuningHistory(name, target, place, found)
+    return TuningHistory(name, target, without_password(place), found)
+
+
+def without_password(place: str) -> str:
+    """The address of a place, for people.
+
+    >>> without_password("postgresql://me:secret@host/tuning"), without_password("tuned.db")
+    ('postgresql://me@host/tuning', 'tuned.db')
+    """
+    return _PASSWORD.sub(r"\1@", place)
+
+
+_PASSWORD = re.compile(r"(://[^:@/]*):[^@/]*@")

@@ -8,51 +8,17 @@ from html import escape
 from math import isfinite
 from statistics import quantiles
 
-from .charts import STYLE, Axis, Chart, Diagonal, Dots, Layer, Level, Marks, Steps
+from .charts import STYLE as CHART_STYLE
+from .charts import Axis, Chart, Diagonal, Dots, Layer, Level, Marks, Steps
 from .tuning import KINDS, TaskHistory, TuningHistory
+from .tuning_style import STYLE
 from .units import rate_text, ratio_text, time_text, time_unit
 
 #: Kernels whose charts are shown unfolded: those that take most of the time.
 MOST_OPEN = 3
-_SLOWEST = 30.0  # times as slow as the best, and what is slower stands at the edge of its chart
-_STYLE = (
-    """
-:root { color-scheme: light dark; --good: #0a7d4f; --before: #b45309; --bad: #c2333f;
-        --dot: #3b6fd4; --line: #8884; --soft: #8881; }
-@media (prefers-color-scheme: dark) {
-  :root { --good: #3ecf8e; --before: #f0a04b; --bad: #ff6b76; --dot: #7ea6ff; } }
-* { box-sizing: border-box; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem;
-       padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; } h4 { font-size: .9rem; margin: .9rem 0 .2rem; }
-p { margin: .3rem 0; } .dim { opacity: .68; } .note { font-size: 13px; opacity: .75; }
-.tiles { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.2rem 0; }
-.tile { border: 1px solid var(--line); border-radius: 8px; padding: .6rem .9rem; flex: 1 1 11rem; }
-.tile b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
-.tile span { font-size: 13px; opacity: .7; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; width: 100%; }
-th { text-align: right; font-weight: 600; border-bottom: 1px solid var(--line); }
-td, th { padding: .28rem .6rem; white-space: nowrap; }
-td { text-align: right; font-variant-numeric: tabular-nums; border-bottom: 1px solid var(--soft); }
-td:first-child, th:first-child { text-align: left; padding-left: 0; }
-td.name { max-width: 24rem; overflow: hidden; text-overflow: ellipsis; }
-td.words { text-align: left; white-space: normal; overflow-wrap: anywhere; }
-.bar { display: inline-block; height: .6em; background: var(--dot); border-radius: 2px; }
-.faster { color: var(--good); font-weight: 600; }
-a { color: inherit; text-decoration-color: var(--line); }
-code, pre { font-family: ui-monospace, monospace; font-size: 12px; }
-details.kernel { border: 1px solid var(--line); border-radius: 8px; margin: .7rem 0;
-                 padding: .5rem .9rem; }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-.pair { display: grid; gap: 1.2rem; grid-template-columns: repeat(2, minmax(0, 1fr)); }
-@media (max-width: 56rem) { .pair { grid-template-columns: minmax(0, 1fr); } }
-pre { overflow: auto; max-height: 34rem; padding: .6rem; margin: .2rem 0; background: var(--soft);
-      border-radius: 4px; line-height: 1.4; }
-"""
-    + STYLE
-)
+_MOST_BARS = 8  # kernels with bars
+_STEEP = 5.0  # times as fast, from which on a chart has a logarithmic scale
+_SLOWEST = 8.0  # times as slow as the best, and what is slower stands at the edge of its chart
 
 
 def tuning_html(history: TuningHistory) -> str:
@@ -70,7 +36,7 @@ def tuning_html(history: TuningHistory) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body>{chr(10).join(parts)}\n</body></html>\n"
+        f"<style>{STYLE}{CHART_STYLE}</style></head>\n<body>{chr(10).join(parts)}\n</body></html>\n"
     )
 
 
@@ -79,12 +45,19 @@ def tuning_html(history: TuningHistory) -> str:
 
 def _about(history: TuningHistory) -> str:
     first, last = history.period
-    parts = [f"for <code>{escape(history.target)}</code>"]
+    parts = [f"for <code>{escape(history.target)}</code>{_machine(history)}"]
     if history.place:
         parts.append(f"from the records in <code>{escape(history.place)}</code>")
     if isfinite(first):
         parts.append(f"measured {_moment(first)} to {_moment(last)}")
     return ", ".join(parts)
+
+
+def _machine(history: TuningHistory) -> str:
+    target = history.tasks[0].task.context.target if history.tasks else None
+    if target is None or target.processors:
+        return ""
+    return f" ({target.arch}, {target.cores} cores, {target.vector_bits}-bit vectors)"
 
 
 def _moment(seconds: float) -> str:
@@ -94,7 +67,7 @@ def _moment(seconds: float) -> str:
 def _tiles(history: TuningHistory) -> str:
     trials, failed = history.trials, history.failed
     better = sum(1 for task in history.tasks if task.speedup > 1)
-    share = f"{failed} of them failed ({failed / trials:.0%})" if trials else "nothing was measured"
+    share = f"{failed} of them failed ({failed / trials:.0%})" if failed else "none failed"
     times = f"{time_text(history.default_seconds)} → {time_text(history.seconds)}"
     tiles = [
         (ratio_text(history.speedup), "as fast as the planner's kernels"),
@@ -108,15 +81,17 @@ def _tiles(history: TuningHistory) -> str:
 
 def _overview(history: TuningHistory) -> str:
     points = history.sums()
-    if len(points) < 2:
+    if not history.ran:
         return ""
     size, unit = time_unit(points[0][1])
     values = [(float(k), seconds / size) for k, seconds in points]
     low, high = values[-1][1], values[0][1]
+    is_log = high > _STEEP * low > 0
     margin = (high - low) * 0.12
+    ends = (low / 1.2, high * 1.3) if is_log else (max(0.0, low - margin), high + margin)
     chart = Chart(
         Axis(0, history.trials, "candidates measured", is_whole=True),
-        Axis(max(0.0, low - margin), high + margin, f"time of all calls, {unit}"),
+        Axis(*ends, f"time of all calls, {unit}", is_log),
         [Level(high, "planner"), Steps(values)],
         "time of all kernels over candidates measured",
     )
@@ -125,9 +100,34 @@ def _overview(history: TuningHistory) -> str:
         "chosen at the end was measured once more, in turns with the planner's kernel: the numbers "
         "above and in the table are of that."
     )
+    return _pair(
+        f'<h2>Time of all calls together</h2>{chart.svg()}<p class="note">{note}</p>',
+        f"<h2>Kernels before and after</h2>{_bars(history)}",
+    )
+
+
+def _bars(history: TuningHistory) -> str:
+    """The kernels that take most of the time, each with two bars."""
+    shown = [task for task in history.by_share() if task.share][:_MOST_BARS]
+    longest = max((task.share for task in shown), default=1.0)
+    rows = []
+    for task in shown:
+        after = task.weight * task.seconds
+        bars = "".join(
+            f'<i class="{kind}" style="width:{max(100 * seconds / longest, 0.3):.1f}%"></i>'
+            for kind, seconds in (("before", task.share), ("after", after))
+        )
+        name = escape(task.name)
+        rows.append(
+            f'<div class="name" title="{name}"><code>{name}</code></div><div>{bars}</div>'
+            f'<div class="n">{time_text(task.share)}<br>{time_text(after)}</div>'
+        )
+    left = len(history.tasks) - len(shown)
+    more = f" {left} more take less." if left else ""
+    note = 'planner</span> above, <span class="faster">tuned</span> below.'
     return (
-        "<h2>Time of the whole program</h2>"
-        f'<div style="max-width: 48rem">{chart.svg()}</div><p class="note">{note}</p>'
+        f'<div class="bars">{"".join(rows)}</div><p class="note">All calls of each kernel in one '
+        f'run of the program: <span class="before-text">{note}{more}</p>'
     )
 
 
@@ -147,7 +147,7 @@ _COLUMNS = (
 
 def _table(history: TuningHistory, order: Sequence[TaskHistory]) -> str:
     heads = "".join(f'<th title="{about}">{name}</th>' for name, about in _COLUMNS)
-    total = history.default_seconds or 1.0
+    total = history.default_seconds if history.ran else 1.0
     rows = "".join(_row(k, task, task.share / total) for k, task in enumerate(order))
     return f'<div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
 
@@ -183,8 +183,8 @@ def _kernel(number: int, task: TaskHistory, is_open: bool) -> str:
     inside = [_figures(task), _failures(task), _schedules(task)]
     mark = " open" if is_open else ""
     return (
-        f'<details class="kernel" id="k{number}"{mark}><summary>{head}</summary>'
-        f"{''.join(inside)}</details>"
+        f'<details class="kernel"{mark}><summary>{head}</summary>'
+        f'<div id="k{number}">{"".join(inside)}</div></details>'
     )
 
 
@@ -208,7 +208,8 @@ def _times(task: TaskHistory) -> str:
     steps = task.improvements()
     least = steps[-1][1]
     slowest = quantiles([s for _, s in ran], n=50)[-1] if len(ran) > 1 else least
-    known = [task.default_seconds] if isfinite(task.default_seconds) else []
+    default = task.first_default_seconds
+    known = [default] if isfinite(default) else []
     high = max(min(slowest, least * _SLOWEST), least * 1.5, *known) * 1.1
     size, unit = time_unit(least)
     y = Axis(min(least, *known, least) * 0.85 / size, high / size, f"one call, {unit}", is_log=True)
@@ -259,7 +260,7 @@ def _failures(task: TaskHistory) -> str:
         for kind, text, count in task.complaints()
     )
     head = '<tr><th>Kind</th><th>Times</th><th class="words">Such as</th></tr>'
-    return f"<h4>Failed: {counts}</h4><div class=wide><table>{head}{rows}</table></div>"
+    return f'<h4>Failed: {counts}</h4><div class="wide"><table>{head}{rows}</table></div>'
 
 
 def _schedules(task: TaskHistory) -> str:

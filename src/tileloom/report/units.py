@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10
+from math import isfinite
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -31,12 +31,13 @@ def time_text(seconds: float) -> str:
 def short(value: float) -> str:
     """A number with three digits, all of those before the point.
 
-    >>> [short(x) for x in (0.01234, 1.5, 12.345, 1234.5, 0.0)]
-    ['0.0123', '1.50', '12.3', '1234', '0']
+    >>> [short(x) for x in (0.01234, 1.5, 12.345, 99.97, 1234.5, 0.0)]
+    ['0.0123', '1.50', '12.3', '100', '1234', '0']
     """
     if value == 0 or not isfinite(value):
         return f"{value:g}"
-    return f"{value:.{max(0, 2 - floor(log10(abs(value))))}f}"
+    power = int(f"{value:.2e}".partition("e")[2])  # after rounding
+    return f"{value:.{max(0, 2 - power)}f}"
 
 
 def ratio_text(ratio: float) -> str:
