@@ -1,16 +1,18 @@
 """Grows the trees of the cost model's prior from records of `record_prior.py`.
 
     python tools/train_prior.py prior.db            # how well they rank kinds that they do not know
+    python tools/train_prior.py prior.db --blend    # ... together with trees of what was measured
     python tools/train_prior.py prior.db --write    # trees from all kinds, into the package
 
 Validation leaves one kind of program out at a time, grows trees from all others, and ranks the
-candidates of that kind with them.
+candidates of that kind with them: all, or those that are left after some were measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +25,8 @@ from prior_programs import PROGRAMS
 import tileloom
 from tileloom.records import open_records
 from tileloom.tuner.cost_model import (
+    XGBConfig,
+    XGBModel,
     average_peak,
     pack_sum_gradient,
     rank_correlation,
@@ -74,6 +78,8 @@ def measured(place: str) -> dict[str, Measured]:
             features = unpack(record.extra.get("features"))
             if features is not None and len(features) and record.seconds:
                 name = record.extra["program"]
+                if name not in kinds:
+                    continue  # it is no longer one of them
                 program = found.setdefault(name, Measured(kinds[name]))
                 program.features.append(features)
                 # Not the median: what else runs on the machine only ever adds time.
@@ -148,13 +154,56 @@ def validate(programs: dict[str, Measured]) -> None:
     print(f"| mean | | {means} |")
 
 
+#: Values of `XGBConfig.prior` that are compared; with infinity there is nothing else.
+SHARES = (math.inf, 128.0, 64.0, 32.0, 0.0)
+
+
+def blend(programs: dict[str, Measured]) -> None:
+    """Print how well the cost model ranks the rest of a program, some of which it has learnt."""
+    found: dict[tuple[int, float], list[tuple[float, float]]] = {}
+    random = np.random.default_rng(0)
+    for kind in PROGRAMS:
+        trees = grown([program for program in programs.values() if program.kind != kind])
+        for program in programs.values():
+            for count in (32, 64, 96) if program.kind == kind else ():
+                order = random.permutation(len(program.seconds))
+                if len(order) >= count + 32:
+                    for share in SHARES:
+                        model = XGBModel(XGBConfig(prior=share, num_boost_round=200), trees)
+                        figures = after(model, program, order[:count], order[count:])
+                        found.setdefault((count, share), []).append(figures)
+    print("| measured | share | programs | rank correlation | a-peak@8 |")
+    print("|---|---|---|---|---|")
+    for (count, share), table in sorted(found.items()):
+        rank, peak = np.mean(table, axis=0)
+        print(f"| {count} | {share:g} | {len(table)} | {rank:.3f} | {peak:.3f} |")
+
+
+def after(
+    model: XGBModel, program: Measured, known: NDArray[np.intp], rest: NDArray[np.intp]
+) -> tuple[float, float]:
+    """How well a model ranks the rest of a program, once it has learnt what is known."""
+    if model.config.prior < math.inf:
+        seconds = [program.seconds[k] for k in known]
+        model.update("program", [program.features[k] for k in known], seconds)
+    else:
+        model = XGBModel(prior=model.prior)
+    found = model.predict("program", [program.features[k] for k in rest])
+    speeds = program.speeds[rest]
+    return rank_correlation(found, speeds), average_peak(found, speeds / speeds.max(), 8)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """See the top of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("records", help="where they are kept, as `open_records` takes it")
     parser.add_argument("--write", action="store_true", help="grow trees from all, and keep them")
+    parser.add_argument("--blend", action="store_true", help="validate shares of the prior")
     given = parser.parse_args(arguments)
     programs = measured(given.records)
+    if given.blend:
+        blend(programs)
+        return
     if not given.write:
         validate(programs)
         return

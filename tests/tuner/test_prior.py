@@ -97,6 +97,27 @@ def test_what_makes_programs_fast_is_known_before_anything_is_measured() -> None
     np.testing.assert_array_equal(scores[:2], XGBModel().predict("b", [plain, good]))
 
 
+@pytest.mark.parametrize("known", [16, 64])
+def test_what_was_measured_counts_more_and_more(known: int) -> None:
+    """As much as what was known before, once that are as many candidates as is configured."""
+    pytest.importorskip("xgboost")
+    rng = np.random.default_rng(5)
+    rows = [rng.random((2, len(FEATURE_NAMES))) for _ in range(known + 8)]
+    for each in rows:
+        each[:, FEATURE_NAMES.index("is_gpu")] = 0
+    seconds = [1 / float(each[:, 0].sum()) for each in rows[:known]]
+    own, both = model(prior=0.0), model(prior=16.0)
+    before = both.predict("a", rows[known:])
+    for searched in (own, both):
+        searched.update("a", rows[:known], seconds)
+    share = 16 / (16 + known)
+    expected = share * before + (1 - share) * own.predict("a", rows[known:])
+    np.testing.assert_allclose(both.predict("a", rows[known:]), expected, rtol=1e-6)
+    # Of another program, what was learnt from this one counts as much at most.
+    expected = (before + own.predict("b", rows[known:])) / 2
+    np.testing.assert_allclose(both.predict("b", rows[known:]), expected, rtol=1e-6)
+
+
 def test_nothing_is_known_of_gpus() -> None:
     """Scores are then drawn, as they are without the prior."""
     rows = features(IRModule({"main": WORKLOADS["GMM"]()}))
@@ -104,7 +125,7 @@ def test_nothing_is_known_of_gpus() -> None:
     on_gpu[:, FEATURE_NAMES.index("is_gpu")] = 1
     drawn = RandomModel(43).predict("a", [rows] * 3)
     np.testing.assert_array_equal(model().predict("a", [on_gpu] * 3), drawn)
-    np.testing.assert_array_equal(model(prior=False).predict("a", [rows] * 3), drawn)
+    np.testing.assert_array_equal(model(prior=0.0).predict("a", [rows] * 3), drawn)
 
 
 def test_without_xgboost_the_prior_goes_on(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .prior import built_in, knows
+from .prior import Trees, built_in, knows
 
 Floats = NDArray[np.float64]
 _LOG = logging.getLogger("tileloom.tuner")
@@ -100,9 +100,10 @@ class XGBConfig:
     """Parameters of the trees, as XGBoost calls them.
 
     Attributes:
-        warmup: candidates with features below which scores are the prior's.
+        warmup: candidates with features below which own trees say nothing.
         early_stopping_rounds: boosting ends where the training error has not fallen in so many.
-        prior: whether the built-in trees score candidates before; random numbers do otherwise.
+        prior: candidates of a program, or of others, that own trees have to know to count as much
+            as the built-in ones; 0 for none of these, and random scores before own ones.
     """
 
     max_depth: int = 10
@@ -111,10 +112,10 @@ class XGBConfig:
     eta: float = 0.2
     num_boost_round: int = 10000
     early_stopping_rounds: int = 50
-    warmup: int = 100
+    warmup: int = 32
     seed: int = 43
     threads: int = 0
-    prior: bool = True
+    prior: float = 64.0
 
 
 @dataclass
@@ -136,11 +137,17 @@ class XGBModel:
 
     The loss is that of MetaSchedule (PackSum): the squared error of the sums, weighted by the
     label, so that fast programs count more. What is measured changes the labels of its workload;
-    the trees are grown anew once a fifth more has been measured.
+    the trees are grown anew once a fifth more has been measured. Other than there, trees that have
+    learnt from other programs score candidates too, the less so the more of a program is known.
+
+    Args:
+        config: parameters.
+        prior: trees that are known before; those that come with the package unless given.
     """
 
-    def __init__(self, config: XGBConfig | None = None) -> None:
+    def __init__(self, config: XGBConfig | None = None, prior: Trees | None = None) -> None:
         self.config = config or XGBConfig()
+        self.prior = prior
         self._random = np.random.default_rng(self.config.seed)
         self.validation: Validation | None = None
         self._groups: dict[str, _Group] = {}
@@ -155,12 +162,12 @@ class XGBModel:
 
     def predict(self, workload: str, features: Sequence[Floats]) -> Floats:
         """Scores, 0 for a candidate without stores."""
-        scores = self._scores(features)
+        scores = self._scores(workload, features)
         return self._random.random(len(features)) if scores is None else scores
 
     def update(self, workload: str, features: Sequence[Floats], seconds: Sequence[float]) -> None:
         """Learn; see the class."""
-        scores = self._scores(features)
+        scores = self._scores(workload, features)
         self.validation = None if scores is None else Validation.of(scores, seconds)
         self.learn({workload: (features, seconds)})
 
@@ -177,13 +184,23 @@ class XGBModel:
             return
         self._train()
 
-    def _scores(self, features: Sequence[Floats]) -> Floats | None:
+    def _scores(self, workload: str, features: Sequence[Floats]) -> Floats | None:
         """What is known of candidates; None where nothing is."""
-        if self._booster is not None and self.count >= self.config.warmup:
-            return _sums(features, self._booster.inplace_predict)
-        if self.config.prior and knows(features):
-            return _sums(features, built_in().scores)
-        return None
+        prior = self.config.prior if knows(features) else 0.0
+        before = _sums(features, (self.prior or built_in()).scores) if prior else None
+        if self._booster is None or self.count < self.config.warmup:
+            return before
+        own = _sums(features, self._booster.inplace_predict)
+        if before is None:
+            return own
+        share = prior / (prior + self._known(workload, prior))
+        return share * before + (1 - share) * own
+
+    def _known(self, workload: str, most: float) -> float:
+        """The candidates of a program that are known, and those of others up to a number."""
+        group = self._groups.get(workload)
+        count = len(group.features) if group else 0
+        return count + min(self.count - count, most)
 
     def _train(self) -> None:
         xgb = _xgboost()
