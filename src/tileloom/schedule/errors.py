@@ -76,8 +76,10 @@ class ScheduleError(UserError):
             lines.append(self._program(self.mod))
         if self.hint:
             lines.append(f"  hint: {self.hint}")
-        if self.with_fast and self.fast != self.message:
-            lines.append(f"  TVM says: {self.fast}")
+        if self.with_fast:
+            step = self.primitive.replace("_", "-")
+            title = f"An error occurred in the schedule primitive '{step}'."
+            lines.append(f"  TVM says: ScheduleError: {title} {self.fast}")
         return "\n".join(lines)
 
     def _program(self, mod: IRModule) -> str:

@@ -13,7 +13,10 @@ from tileloom.compat.tvm.meta_schedule.testing.space_generation import (
     check_sketches,
     generate_design_space,
 )
+from tileloom.compat.tvm.script import from_source
 from tileloom.compat.tvm.tir import Schedule
+from tileloom.compat.tvm.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
+from tuner.tvm_spaces import workloads
 
 from .programs import product, sums
 
@@ -31,6 +34,14 @@ def test_how_many_design_spaces_there_are(name: str, cpu: int, gpu: int) -> None
     for target, count in ((CPU, cpu), ("cuda -arch=sm_70", gpu)):
         context = ms.TuneContext(func, target=target, space_generator="post-order-apply")
         assert len(context.generate_design_space()) == count
+
+
+@pytest.mark.parametrize("name", sorted(workloads()))
+def test_operators_are_those_of_tvm(name: str) -> None:
+    """Block for block, with their names and annotations."""
+    script = workloads()[name]["script"]
+    own = te_workload.create_te_workload(name, 0)
+    assert_structural_equal_ignore_global_symbol(own, from_source(script))
 
 
 def test_defaults_are_those_of_a_kind_of_machine() -> None:

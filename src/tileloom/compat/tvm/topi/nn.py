@@ -117,7 +117,8 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     top = tensor(rest, lambda *i: largest(x[at(i, k1.var)], axis=k1), "T_softmax_maxelem")
     powers = tensor(x.shape, lambda *i: intrin.exp(x[i] - top[without(i)]), "T_softmax_exp")
     total = tensor(rest, lambda *i: te_sum(powers[at(i, k2.var)], axis=k2), "T_softmax_expsum")
-    return tensor(x.shape, lambda *i: powers[i] / total[without(i)], "T_softmax_norm")
+    marks = {"axis": place}
+    return tensor(x.shape, lambda *i: powers[i] / total[without(i)], "T_softmax_norm", marks)
 
 
 __all__ = ["batch_matmul", "dense", "matmul", "pad", "relu", "softmax"]
