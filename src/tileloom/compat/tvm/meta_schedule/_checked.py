@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ....tuner.measure import Limits, LocalExecutor, MeasureTask, Timing, measure
+from ....tuner.measure import MeasureTask, Timing, measure
 from .builder import BuilderResult
 from .runner import LocalRunner, RunnerFuture, RunnerResult
 from .search_strategy import MeasureCandidate
@@ -30,8 +30,7 @@ def measure_checked(
         for candidate in candidates
         if candidate.sch.trace is not None
     ]
-    with LocalExecutor(1, Limits(runner.timeout_sec)) as executor:
-        found = list(measure(tasks, executor))
+    found = list(measure(tasks, runner.executor))
     results = [
         RunnerResult(m.seconds, None) if m.is_ok else RunnerResult(None, f"LocalRunner: {m.error}")
         for m in found

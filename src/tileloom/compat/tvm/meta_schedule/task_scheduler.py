@@ -64,6 +64,13 @@ class TaskRecord:
         self.progress.best.append(min(fastest, self.progress.seconds))
 
 
+def _are_plain(builder: Any, runner: Any) -> bool:
+    """Whether candidates are measured without functions of the user's."""
+    if not isinstance(builder, LocalBuilder) or not isinstance(runner, LocalRunner):
+        return False
+    return builder.is_plain and runner.is_plain
+
+
 class TaskScheduler(Overridable):
     """Tunes programs, one batch of candidates at a time."""
 
@@ -141,8 +148,7 @@ class TaskScheduler(Overridable):
 
     def _measure(self, task: TaskRecord, builder: Any, runner: Any) -> None:
         candidates = task.measure_candidates or []
-        plain = isinstance(builder, LocalBuilder) and isinstance(runner, LocalRunner)
-        if plain and builder.is_plain and runner.is_plain:
+        if _are_plain(builder, runner) and all(c.sch.trace is not None for c in candidates):
             task.builder_results, task.runner_futures = measure_checked(
                 task.ctx, candidates, runner
             )

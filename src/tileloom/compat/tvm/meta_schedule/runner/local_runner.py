@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from .....tuner.measure import Limits, LocalExecutor
 from ..._names import missing
 from ...runtime.module import Module, load_module
 from ...runtime.ndarray import Device, NDArray, array, device
@@ -101,6 +103,11 @@ class LocalRunner(Runner):
         """Whether it has no functions of the user's."""
         functions = (self.f_alloc_argument, self.f_run_evaluator, self.f_cleanup, self.initializer)
         return type(self) is LocalRunner and functions == (None,) * len(functions)
+
+    @cached_property
+    def executor(self) -> LocalExecutor:
+        """Where candidates are measured if there are no such functions."""
+        return LocalExecutor(1, Limits(self.timeout_sec))
 
     def _functions(self) -> tuple[Any, Any, Any]:
         find = get_global_func_with_default_on_worker
