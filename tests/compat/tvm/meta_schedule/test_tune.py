@@ -116,6 +116,36 @@ def test_what_cannot_be_built_is_not_learnt_from() -> None:
     assert len(database.get_top_k(database.commit_workload(product()), 9)) == 2
 
 
+def test_a_generator_of_the_user(caplog: pytest.LogCaptureFixture) -> None:
+    """Which names no rules, postprocessors or mutators; what fails is told."""
+
+    @ms.derived_object
+    class Tiles(ms.space_generator.PySpaceGenerator):
+        sch_rules = postprocs = mutator_probs = None
+
+        def _initialize_with_tune_context(self, context: Any) -> None:
+            pass
+
+        def generate_design_space(self, mod: Any) -> Any:
+            sch = tvm.tir.Schedule(mod)
+            tiles(sch)
+            return [sch]
+
+    class Fails(ms.runner.PyRunner):
+        def run(self, runner_inputs: Any) -> Any:
+            failed = ms.runner.RunnerResult(None, "out of order")
+            return [ms.runner.RunnerFuture.of(failed) for _ in runner_inputs]
+
+    database = ms.tune_tir(
+        product(), CPU, "", 3, space=Tiles(), builder=DummyBuilder(), runner=Fails(),
+        database="memory", cost_model="random", seed=1,
+        strategy=ms.search_strategy.EvolutionarySearch(population_size=8, init_min_unmeasured=4),
+    )  # fmt: skip
+    assert len(database) == 3
+    assert ms.tir_integration.compile_tir(database, product(), CPU) is None
+    assert "main: 3 of 3 candidates failed, the first with: out of order" in caplog.text
+
+
 def test_builders_and_runners_in_processes_of_their_own() -> None:
     """With functions of the user's, which are closures, fail, and take too long."""
     builder = ms.builder.LocalBuilder()

@@ -24,7 +24,7 @@ from .mutator import tuner_mutators
 from .postproc import tuner_postprocs
 from .profiler import timed
 from .tune_context import TuneContext
-from .utils import NotOverriddenError, Overridable, shash2hex
+from .utils import NotOverriddenError, Overridable, plain, shash2hex
 
 _EMPTY = 5  # batches without anything new in a row that end a search
 
@@ -105,13 +105,12 @@ class SearchStrategy(Overridable):
         generator = context.space_generator
         if generator is None:
             raise UserError("the context has no space generator")
-        mutators = generator.mutator_probs or {}
         traces = [sch.trace.as_json() for sch in design_spaces if sch.trace is not None]
         proposer = _Proposer(
             context.of(context.mod),
             traces,
             tuner_postprocs(_list(generator.postprocs)),
-            tuner_mutators([*mutators] if isinstance(mutators, dict) else []),
+            tuner_mutators([*_shares(generator)]),
             _no_features,
         )
         self._run = _Run(max_trials, num_trials_per_iter, proposer)
@@ -168,6 +167,12 @@ class SearchStrategy(Overridable):
         if kind not in kinds:
             raise ValueError(f"unknown search strategy {kind!r}, known are {list(kinds)}")
         return kinds[kind](*args, **options)
+
+
+def _shares(generator: Any) -> dict[Any, Any]:
+    """Mutators and how likely each is taken; none where the generator has none."""
+    found = generator.mutator_probs
+    return found if isinstance(found, dict) else {}
 
 
 def _list(given: Any) -> list[Any]:
@@ -292,7 +297,7 @@ class EvolutionarySearch(SearchStrategy):
         context, run = self._tuned(), self._running()
         if database is None or cost_model is None:
             raise UserError("an evolutionary search needs a database and a cost model")
-        shares = [float(share) for share in context.space_generator.mutator_probs.values()]
+        shares = [float(plain(share)) for share in _shares(context.space_generator).values()]
         run.extra = OurSearch(
             shash2hex(context.mod),
             InThisProcess(run.proposer),

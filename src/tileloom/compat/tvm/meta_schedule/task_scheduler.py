@@ -182,8 +182,14 @@ class TaskScheduler(Overridable):
         candidates, code = task.measure_candidates or [], task.builder_results or []
         with Profiler.timeit("JoinRunnerFutures"):
             results = [future.result() for future in task.runner_futures or ()]
+        errors = [result.error_msg for result in results if result.error_msg is not None]
+        if errors:
+            message = "%s: %d of %d candidates failed, the first with: %s"
+            task.ctx.logger.warning(
+                message, task.ctx.task_name, len(errors), len(results), errors[0].strip()
+            )
         task.build_error_count += sum(result.error_msg is not None for result in code)
-        task.run_error_count += sum(result.error_msg is not None for result in results)
+        task.run_error_count += len(errors)
         task.note(results)
         task.ctx.notify_runner_results(candidates, results)
         for callback in self.measure_callbacks_:
