@@ -10,6 +10,9 @@ from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.tuner.kinds import RuleKind
 from tileloom.tuner.rules.defaults import default_rules
 from tileloom.tuner.rules.multi_level_tiling_with_intrin import MultiLevelTilingWithIntrin
+from tileloom.tuner.rules.multi_level_tiling_with_packed_intrin import (
+    MultiLevelTilingWithPackedIntrin,
+)
 
 ON_CPUS = ["ApplyCustomRule", "InlineConstantScalars", "AutoInline", "AddRFactor",
            "MultiLevelTiling", "ParallelizeVectorizeUnroll", "RandomComputeLocation"]  # fmt: skip
@@ -18,25 +21,30 @@ ON_GPUS = ["ApplyCustomRule", "MultiLevelTiling", "InlineConstantScalars", "Auto
 
 
 INTRINSICS = {
-    "vnni": ["dot_16x4_vnni"],
+    **{kind: ["dot_16x4_vnni"] for kind in ("vnni", "avx512bf16", "amx")},
     "avx512": ["dot_16x4_avx512"],
     "dotprod": ["dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"],
     "asimd": ["dot_4x4_i8i8s32_neon"],
 }
 
 
+PACKED = {"avx512bf16": ["dots"], "amx": ["amx", "dots"]}
+
+
 @pytest.mark.parametrize("kind", get_args(RuleKind))
 def test_order(kind: RuleKind) -> None:
     rules = default_rules(kind)
     special = [rule for rule in rules if isinstance(rule, MultiLevelTilingWithIntrin)]
-    names = [type(rule).__name__ for rule in rules if rule not in special]
+    packed = [rule for rule in rules if isinstance(rule, MultiLevelTilingWithPackedIntrin)]
+    names = [type(rule).__name__ for rule in rules if rule not in (*special, *packed)]
     if kind == "cuda-tensorcore":
         assert names.pop(1) == "MultiLevelTilingTensorCore"
     assert names == (ON_GPUS if kind.startswith("cuda") else ON_CPUS)
     assert [rule.intrin_name for rule in special] == INTRINSICS.get(kind, [])
+    assert [rule.unit for rule in packed] == PACKED.get(kind, [])
     # Before the rule that tiles without an intrinsic.
-    places = [rules.index(rule) for rule in special]
-    assert places == [4 + k for k in range(len(special))]
+    places = [rules.index(rule) for rule in (*packed, *special)]
+    assert places == [4 + k for k in range(len(places))]
 
 
 @pytest.mark.parametrize("kind", INTRINSICS)

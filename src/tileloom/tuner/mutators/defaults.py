@@ -22,7 +22,7 @@ _GPU: tuple[tuple[Mutator, float], ...] = (
     (MutateThreadBinding(), 0.02),
 )
 _DEFAULTS: dict[RuleKind, tuple[tuple[Mutator, float], ...]] = {
-    **dict.fromkeys(("llvm", "vnni", "avx512", "dotprod", "asimd"), _CPU),
+    **dict.fromkeys(("llvm", "vnni", "avx512", "avx512bf16", "amx", "dotprod", "asimd"), _CPU),
     **dict.fromkeys(("cuda", "cuda-tensorcore"), _GPU),
 }
 

@@ -1,8 +1,8 @@
 """The rules that a kind of machine gets, in the order in which they are applied.
 
 Kinds, order and parameters are those of TVM 0.27's MetaSchedule, whose steps of unrolling on GPUs
-are finer than those of 0.20. TVM's second rule for tensor cores, by fragments of 16 by 8 by 8, is
-not there: it needs intrinsics for registers laid out in that way.
+are finer than those of 0.20; "amx" and "avx512bf16" are not TVM's. TVM's second rule for tensor
+cores, by fragments of 16 by 8 by 8, is not there: it needs intrinsics for registers laid out so.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ from .inline_constant_scalars import InlineConstantScalars
 from .multi_level_tiling import MultiLevelTiling, ReuseType
 from .multi_level_tiling_tensor_core import MultiLevelTilingTensorCore, wmma_group
 from .multi_level_tiling_with_intrin import MultiLevelTilingWithIntrin
+from .multi_level_tiling_with_packed_intrin import MultiLevelTilingWithPackedIntrin, Unit
 from .parallelize_vectorize_unroll import ParallelizeVectorizeUnroll
 from .random_compute_location import RandomComputeLocation
 
 #: Per kind of CPU: the intrinsics that blocks are tiled for before others are tiled without.
 _INTRINSICS: dict[RuleKind, tuple[str, ...]] = {
-    "vnni": ("dot_16x4_vnni",),
+    **dict.fromkeys(("vnni", "avx512bf16", "amx"), ("dot_16x4_vnni",)),
     "avx512": ("dot_16x4_avx512",),
     "dotprod": ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"),
     "asimd": ("dot_4x4_i8i8s32_neon",),
+}
+#: Per kind of CPU: the units that products of packed factors are tiled for before that, and types.
+_PACKED: dict[RuleKind, tuple[tuple[Unit, tuple[str, ...]], ...]] = {
+    "avx512bf16": (("dots", ("bf16", "u8s8")),),
+    "amx": (("amx", ("bf16", "u8s8", "s8s8", "u8u8", "s8u8")), ("dots", ("bf16", "u8s8"))),
 }
 
 
@@ -53,6 +59,10 @@ def _cpu(
         InlineConstantScalars(),
         AutoInline(),
         AddRFactor(jobs, innermost),
+        *(
+            MultiLevelTilingWithPackedIntrin(unit=unit, kinds=types)
+            for unit, types in _PACKED.get(kind, ())
+        ),
         *(
             MultiLevelTilingWithIntrin(max_innermost_factor=innermost, intrin_name=name)
             for name in _INTRINSICS.get(kind, ())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
-from typing import Literal
 
 from ...expr import SPATIAL, Expr, IndexMap, IntImm, Var
 from ...schedule.analysis.auto_tensorize import AutoTensorizeMappingInfo, auto_tensorize_mapping
@@ -15,13 +14,13 @@ from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
 from ...schedule.tensor_intrin import TensorIntrin
 from ...target import Target
-from ...tir import BufferRegion
 from ..annotations import (
     AUTO_TENSORIZE,
     AUTO_TENSORIZE_INIT,
     TILING_STRUCTURE,
     WARP_EXECUTION,
 )
+from .as_product import as_product
 from .multi_level_tiling import MultiLevelTiling, SubRule, Tiling
 
 _WARPS = "threadIdx.y"  # the axis that tells the warps of a block apart
@@ -168,7 +167,7 @@ class MultiLevelTilingTensorCore(MultiLevelTiling):
 
     def transform_for_tensorization(self, way: TensorCoreTiling) -> Iterator[Tiling]:
         """Give the block the axes of the intrinsic, and a tile of it a block of its own."""
-        _as_product(way)
+        way.store = as_product(way.sch, way.block, way.mapping)["write", 0]
         sch = way.sch
         loop = tile_with_tensor_intrin(sch, way.block, way.group.compute, allow_padding=True)
         if loop is not None:
@@ -265,55 +264,3 @@ def _align(sch: Schedule, copy: BlockRV) -> None:
     longer = _PADDED_ROWS.get(str(sch.get_sref(copy).block.writes[0].buffer.dtype))
     if longer is not None:
         sch.storage_align(copy, 0, axis=-2, factor=32, offset=longer)
-
-
-def _as_product(way: TensorCoreTiling) -> None:
-    """Let a block read and write buffers with the axes of the intrinsic, through copies."""
-    sch, block = way.sch, way.block
-    before = way.stmt()
-    (index_map,) = way.mapping.mappings
-    way.store = sch.reindex(block, ("write", 0))
-    loads = [sch.reindex(block, ("read", index)) for index in range(2)]
-    maps: dict[str, IndexMap] = {}
-    sides: list[tuple[Literal["read", "write"], int]] = [("read", 0), ("read", 1), ("write", 0)]
-    for side, index in sides:
-        old = (before.reads if side == "read" else before.writes)[index].buffer
-        now = way.stmt()
-        region = (now.reads if side == "read" else now.writes)[index]
-        own = dict(zip([axis.var for axis in now.iter_vars], index_map.initial_indices))
-        found = _part_of_map(
-            way.mapping,
-            way.mapping.rhs_buffer_indices[way.mapping.lhs_buffer_map[old]],
-            region,
-            own,
-        )
-        maps[f"{side}{index}"] = found
-        sch.transform_layout(block, (side, index), found, assume_injective_transform=True)
-    sch.transform_block_layout(way.store, maps["write0"])
-    for index, load in enumerate(loads):
-        sch.transform_block_layout(load, maps[f"read{index}"])
-    sch.transform_block_layout(block, index_map)
-
-
-def _part_of_map(
-    mapping: AutoTensorizeMappingInfo,
-    indices: Sequence[Expr],
-    region: BufferRegion,
-    own: Mapping[Var, Var],
-) -> IndexMap:
-    """The part of a map of axes that concerns the axes of one buffer.
-
-    Args:
-        indices: the description's indices of the buffer.
-        region: what the block accesses of it: an element, at axes of the block.
-        own: from axes of the block to the variables of the map.
-    """
-    (whole,) = mapping.mappings
-    kept = len(whole.final_indices) - len(mapping.rhs_iters)
-    outer = set(whole.final_indices[:kept])
-    made = {a.var: e for a, e in zip(mapping.rhs_iters, whole.final_indices[kept:], strict=True)}
-    variables = [own[part.min] for part in region.region if isinstance(part.min, Var)]
-    finals = [var for var in variables if var in outer]
-    return IndexMap(
-        variables, [*finals, *(made[index] for index in indices if isinstance(index, Var))]
-    )

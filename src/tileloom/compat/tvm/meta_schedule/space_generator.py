@@ -10,7 +10,7 @@ from ....base.errors import UserError
 from ....schedule import Schedule as OurSchedule
 from ....tir import Block, IRModule, PrimFunc, pre_order
 from ....tuner import design_space
-from ....tuner.kinds import rule_kind
+from ....tuner.kinds import IN_TVM, rule_kind
 from .._names import missing
 from ..ir.module import as_module
 from ..tir.schedule import Schedule
@@ -47,7 +47,7 @@ class SpaceGenerator(Overridable):
 
     def _initialize_with_tune_context(self, context: TuneContext) -> None:
         self.context = context
-        kind = None if context.target is None else rule_kind(context.machine)
+        kind = None if context.target is None else _kind(context)
         self.sch_rules = _of_target(ScheduleRule, self.sch_rules, kind)
         self.postprocs = _of_target(Postproc, self.postprocs, kind)
         self.mutator_probs = _of_target(Mutator, self.mutator_probs, kind)
@@ -139,11 +139,17 @@ class PostOrderApply(SpaceGenerator):
     def _spaces(self, mod: IRModule) -> list[OurSchedule]:
         _refuse_duplicates(mod)
         context = self.context or TuneContext(mod)
-        rules = _of_target(ScheduleRule, self.sch_rules, rule_kind(context.machine))
+        rules = _of_target(ScheduleRule, self.sch_rules, _kind(context))
         generator = design_space.PostOrderApply(
             tuner_rules(rules), self.f_block_filter, Schedule.build
         )
         return generator.generate(context.of(mod), context.random.fork_seed())
+
+
+def _kind(context: TuneContext) -> str:
+    """The kind of a machine, one of TVM's."""
+    kind = rule_kind(context.machine)
+    return IN_TVM.get(kind, kind)
 
 
 def _refuse_duplicates(mod: IRModule) -> None:

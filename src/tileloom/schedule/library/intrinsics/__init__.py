@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ....tir import PrimFunc
-from . import amx, cpu, gpu, mma, wgmma
+from . import amx, cpu, gpu, mma, packed, wgmma
 
 #: From names to what makes a description and an implementation.
 DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
@@ -18,4 +18,4 @@ DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
 
 def find_definition(name: str) -> Callable[[], tuple[PrimFunc, PrimFunc]] | None:
     """What makes the intrinsic of a name, which may say its sizes; None if there is none."""
-    return DEFINITIONS.get(name) or amx.definition(name)
+    return DEFINITIONS.get(name) or amx.definition(name) or packed.definition(name)
