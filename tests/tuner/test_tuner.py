@@ -228,6 +228,47 @@ def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
     assert structural_equal(again.mod, sch.mod)
 
 
+@dataclass
+class Finals(Counted):
+    """Measures the first candidates as 4, 1, 2 and 3; in the end, times next to the fastest's 1."""
+
+    times: Sequence[float] = ()
+    compared: list[Any] = field(default_factory=list)
+
+    def __call__(
+        self, context: TuneContext, candidates: Sequence[Candidate], best: object
+    ) -> Iterator[Measurement]:
+        if best is None:
+            return (Measurement("ok", (time,)) for time in (4.0, 1.0, 2.0, 3.0))
+        self.compared = [best, *(candidate.trace for candidate in candidates)]
+        return (Measurement("ok", (time,), (1.0,)) for time in self.times)
+
+
+@pytest.mark.parametrize(
+    ("times", "winner", "seconds"),
+    [
+        ((1.2, 1.3, 9.0), 0, 1.0),
+        ((0.9, 1.3, 9.0), 1, 0.9),
+        ((0.9, 0.8, 9.0), 2, 0.8),
+        ((1.2, 1.3, 1.005), 3, 1.005),  # the default, unless another is clearly faster
+    ],
+)
+def test_the_fastest_are_compared_once_more(
+    store: RecordStore, times: tuple[float, ...], winner: int, seconds: float
+) -> None:
+    sch = Schedule(matmul(16))
+    sch.parallel(sch.get_loops("C")[0])
+    assert sch.trace is not None
+    task = TuningTask(TuneContext(matmul(16), CPU), firsts=[sch.trace.as_json()])
+    measure = Finals(times=times)
+    tune_tasks([task], measure, store, RandomModel(1), config(4))
+    (default, *others) = (record.trace for record in store.all())
+    assert measure.compared == [*others, default]
+    chosen = store.chosen(workload_key(matmul(16)), target_key(CPU))
+    assert chosen is not None and chosen.trace == measure.compared[winner]
+    assert chosen.latency == seconds and chosen.extra["default_seconds"] == [times[-1]]
+
+
 @pytest.mark.slow
 def test_several_programs_share_the_trials(store: RecordStore) -> None:
     found = go(store, Counted(), 8, matmul(16), matmul(8), trials_per_task=4)

@@ -364,26 +364,35 @@ class _Running:
         fastest = self.records.best(self.workload, self.target, FINALISTS)
         default = next(iter(self.task.firsts), None)
         if fastest and default is not None:
-            others = [record.trace for record in fastest if record.trace != default]
-            fastest = [self._final(others, default) or fastest[0]]
+            fastest = [self._final(fastest, default)]
         if fastest:
             self.records.choose(fastest[0])
         self._begin("")
 
-    def _final(self, traces: Sequence[TraceJSON], default: TraceJSON) -> Record | None:
-        """The fastest of some, measured once more, or the default; None if nothing ran."""
-        candidates = [Candidate(trace, 0, _NO_FEATURES) for trace in traces]
-        found = list(self.measure(self.task.context, candidates, default))
-        compared = [
-            (outcome.ratio, k) for k, outcome in enumerate(found) if outcome.baseline_seconds
-        ]
-        ratio, k = min(compared, default=(inf, 0))
-        if ratio == inf:
-            return None
-        known = found[k].baseline_seconds
-        trace, seconds = (traces[k], found[k].seconds) if ratio <= CLEARLY else (default, known)
-        about = {"default_seconds": list(known)}
-        return Record(self.workload, self.target, trace, seconds, extra=about)
+    def _final(self, fastest: Sequence[Record], default: TraceJSON) -> Record:
+        """One of the fastest, each measured once more next to the first of them, or the default.
+
+        A default that is far slower would leave neither caches nor threads to others as they are.
+        """
+        first, *others = [record.trace for record in fastest]
+        others = [*(trace for trace in others if trace != default), default]
+        others = [trace for trace in others if trace != first]
+        candidates = [Candidate(trace, 0, _NO_FEATURES) for trace in others]
+        found = list(self.measure(self.task.context, candidates, first))
+        known = {k: outcome.ratio for k, outcome in enumerate(found) if outcome.baseline_seconds}
+        if not known:
+            return fastest[0]
+        its_own = found[min(known)].baseline_seconds
+        compared = [(1.0, first, its_own)]
+        compared += [(ratio, others[k], found[k].seconds) for k, ratio in known.items()]
+        ratio, trace, seconds = min(compared, key=lambda entry: entry[0])
+        about = next((entry for entry in compared if entry[1] == default), None)
+        if about is None:
+            return Record(self.workload, self.target, trace, seconds)
+        if ratio > CLEARLY * about[0]:
+            trace, seconds = about[1:]
+        extra = {"default_seconds": list(about[2])}
+        return Record(self.workload, self.target, trace, seconds, extra=extra)
 
     def _note(self, measured: Iterable[tuple[float, TraceJSON]]) -> None:
         """Note the fastest so far, after a round."""

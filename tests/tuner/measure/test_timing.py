@@ -64,7 +64,7 @@ def test_a_slow_first_call_says_nothing() -> None:
     ("seconds", "baseline", "incumbent", "samples"),
     [
         *((2.0, None, 1.0, 3), (1.2, None, 1.0, 10), (2.0, 1.0, None, 3), (2.0, 1.9, None, 10)),
-        *((2.0, 1.9, 1.0, 3), (4.1, None, 1.0, 1), (4.1, 1.0, None, 1)),
+        *((2.0, 1.9, 1.0, 10), (4.1, None, 1.0, 1), (4.1, 1.0, None, 1)),
     ],
 )
 def test_what_is_clearly_slower_is_not_measured_for_long(
@@ -88,6 +88,14 @@ def test_samples_that_were_interrupted_do_not_count(monkeypatch: pytest.MonkeyPa
     clock = Clock(1.0)
     found, _ = sample_times(clock, None, None, Timing(samples=10, seconds=60))
     assert len(found) == 10 and len(clock.counts) == 20
+
+
+def test_a_disturbed_sample_gives_nothing_up_that_may_be_fast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timing_module, "_preemptions", itertools.count().__next__)
+    for seconds, samples in ((4.1, 3), (20.1, 1)):
+        assert len(sample_times(Clock(seconds), None, 1.0, Timing(seconds=60))[0]) == samples
 
 
 def test_on_a_busy_machine_interrupted_samples_are_better_than_none(

@@ -54,7 +54,8 @@ class MeasureTask:
         target: the machine that it is for, or its text.
         baseline: another trace of the program, which is timed in turns with the candidate: the
             best one so far.
-        incumbent: seconds of the best one so far. The process that measures knows its own.
+        incumbent: seconds of the best one so far, where there is no baseline. The process that
+            measures knows its own.
         seed: of the inputs.
         device: as of `tileloom.build`; "emulator" runs what is for GPUs on the CPU, where times
             say nothing.

@@ -26,7 +26,8 @@ TURN_SECONDS = 10.0  # seconds to wait for other processes, less than a task may
 _LOOK = 2e-3  # seconds from one look at whether they are done to the next
 _PERSISTENT = 3  # times as many rounds as there are to be samples are made on a busy machine
 _LEAST = 3  # samples before anything is concluded from them
-_BEYOND = 4.0  # times as slow as the incumbent: then one sample is enough
+_BEYOND = 4.0  # times as slow as the incumbent: then one quiet sample is enough
+_AT_ONCE = 20.0  # times as slow: then one is enough that something else has disturbed
 _FIRST_CALL = 0.05  # seconds: what a first call takes more than others is little next to this
 _NORMAL = 1.4826  # standard deviations of a normal distribution in its median absolute deviation
 _FAR = 5.0  # standard deviations from the median of a sample that something else has disturbed
@@ -60,7 +61,7 @@ def sample_times(
     Args:
         kernel: what is measured.
         baseline: what it is compared with, if anything.
-        incumbent: seconds of the best that is known, if anything; the baseline is known, too.
+        incumbent: seconds of the best that is known; where there is a baseline, that is meant.
         timing: how.
 
     Returns:
@@ -69,7 +70,7 @@ def sample_times(
     start = time.monotonic()
     clocks = [kernel] if baseline is None else [kernel, baseline]
     counts, first = zip(*(_calls(clock, timing.sample_seconds) for clock in clocks), strict=True)
-    if _is_hopeless([first], incumbent, timing):
+    if _slowness([first], incumbent) > max(_AT_ONCE, timing.hopeless):
         return first[:1], first[1:]
     every: list[list[float]] = []
     quiet: list[list[float]] = []  # those rounds in which no other process ran in between
@@ -84,7 +85,11 @@ def sample_times(
         every.append([found[k] for k in range(len(clocks))])
         if _preemptions() == before:
             quiet.append(every[-1])
-        if time.monotonic() - start > timing.seconds or _is_hopeless(every, incumbent, timing):
+        if time.monotonic() - start > timing.seconds:
+            break
+        if len(every) >= _LEAST and _slowness(every, incumbent) > timing.hopeless:
+            break
+        if quiet and _slowness(quiet, incumbent) > max(_BEYOND, timing.hopeless):
             break
     kept = without_outliers(quiet if len(quiet) >= _LEAST else every)
     return tuple(row[0] for row in kept), tuple(row[1] for row in kept if len(row) > 1)
@@ -108,14 +113,11 @@ def _calls(clock: Clock, seconds: float) -> tuple[int, float]:
     return count, taken / count
 
 
-def _is_hopeless(
-    rounds: Sequence[Sequence[float]], incumbent: float | None, timing: Timing
-) -> bool:
+def _slowness(rounds: Sequence[Sequence[float]], incumbent: float | None) -> float:
+    """How many times as slow as the best that is known a kernel is at least."""
     columns = list(zip(*rounds, strict=True))
-    known = [statistics.median(column) for column in columns[1:]]
-    known += [] if incumbent is None else [incumbent]
-    times = timing.hopeless if len(rounds) >= _LEAST else max(_BEYOND, timing.hopeless)
-    return bool(known) and min(columns[0]) > times * min(known)
+    best = statistics.median(columns[1]) if len(columns) > 1 else incumbent
+    return 0.0 if best is None else min(columns[0]) / max(best, 1e-12)
 
 
 def without_outliers(rounds: Sequence[Sequence[float]]) -> list[Sequence[float]]:
