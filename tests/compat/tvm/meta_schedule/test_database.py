@@ -10,8 +10,9 @@ import pytest
 from tileloom.compat.tvm import meta_schedule as ms
 from tileloom.compat.tvm import tir
 from tileloom.compat.tvm.ir import structural_equal
+from tileloom.compat.tvm.script import from_source
 from tileloom.compat.tvm.target import Target
-from tileloom.records import open_records
+from tileloom.records import open_records, target_key, workload_key
 
 from .programs import product, sums
 
@@ -57,8 +58,15 @@ def test_a_folder_is_read_again(tmp_path: Path) -> None:
     assert str(record.args_info) == str(ms.arg_info.ArgInfo.from_entry_func(product()))
     found = again.query_schedule(product(), CPU)
     assert found is not None and structural_equal(found.mod, halved().mod)
-    with open_records(f"jsonl:{tmp_path}") as records:  # the same files
-        assert [r.seconds for r in records.all()] == [(1.0,), (0.5,)]
+
+
+def test_a_folder_is_one_of_records(tmp_path: Path) -> None:
+    """Which `tileloom.tune` finds under its own keys."""
+    commit(ms.database.JSONDatabase(work_dir=str(tmp_path)), [1.0], [0.5])
+    with open_records(f"jsonl:{tmp_path}") as records:
+        key, machine = workload_key(product()), target_key(CPU.tileloom)
+        assert [record.seconds for record in records.best(key, machine, 9)] == [(0.5,), (1.0,)]
+        assert workload_key(from_source(records.workloads()[key])) == key
 
 
 def test_a_record_as_json() -> None:

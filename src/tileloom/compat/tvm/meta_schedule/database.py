@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ....base.errors import UserError
-from ....records import Record
+from ....records import Record, target_key
 from ....records.tvm_files import JsonStore
 from ....schedule import Schedule as OurSchedule
+from ....target import Target as Machine
 from ....tir import IRModule
 from .._names import missing
 from ..ir.module import as_module
@@ -238,7 +239,7 @@ class JSONDatabase(MemoryDatabase):
         self._workloads = [*known.values()]
         for record in self._store.all():
             if record.workload in known:
-                about = [record.trace, list(record.seconds) or [FAILED], _target(record.target)]
+                about = [record.trace, list(record.seconds) or [FAILED], _target(record)]
                 json_obj = [*about, record.extra.get("args_info")]
                 self._records.append(TuningRecord.from_json(json_obj, known[record.workload]))
 
@@ -252,20 +253,24 @@ class JSONDatabase(MemoryDatabase):
         """Keep a record."""
         super().commit_tuning_record(record)
         trace, seconds, target, types = record.as_json()
+        machine = Machine.host() if record.target is None else record.target.tileloom
+        extra = {"args_info": types, "target": target}
         self._store.add(
             Record(
                 record.workload.shash,
-                json.dumps(target or {}, sort_keys=True),
+                target_key(machine),
                 trace,
                 tuple(seconds or ()),
-                extra={} if types is None else {"args_info": types},
+                extra={name: value for name, value in extra.items() if value is not None},
             )
         )
 
 
-def _target(key: str) -> Any:
-    """The target of a record; None for one that another program has written under its own key."""
-    return json.loads(key) or None if key.startswith("{") else None
+def _target(record: Record) -> Any:
+    """The target of a record as TVM describes it; None where only its key is known."""
+    if "target" in record.extra:
+        return record.extra["target"]
+    return json.loads(record.target) if record.target.startswith("{") else None
 
 
 class UnionDatabase(Database):

@@ -352,10 +352,4 @@ def create_te_workload(name: str, idx: int) -> PrimFunc:
     return create_prim_func([*operator(*sizes[idx])])
 
 
-_missing = missing(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("conv2d_winograd_nhwc", "conv2d_nchw", "max_pool2d_nchw"):
-        raise UnsupportedError(f"te_workload.{name} is not provided")
-    return _missing(name)
+__getattr__ = missing(__name__)
