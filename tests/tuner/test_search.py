@@ -72,6 +72,23 @@ def batch(found: EvolutionarySearch, count: int) -> list[int]:
     return [c.key for c in candidates]
 
 
+class Tensorized(Numbers):
+    """Every twentieth number has an intrinsic, of which the model thinks little."""
+
+    def made(self, number: int) -> Candidate | None:
+        found = super().made(number)
+        return found and replace(found, intrinsics=frozenset({"dot"} if number % 20 == 0 else ()))
+
+
+def test_the_first_batch_has_some_of_each_intrinsic() -> None:
+    found = search(Exact(), population_size=100)
+    found.workers = Tensorized()
+    first = batch(found, 12)
+    with_it = [key for key in first if key % 20 == 0 and abs(key - 700) > 40]
+    assert len(first) == 12 and len(with_it) >= 3
+    assert len([key for key in batch(found, 12) if abs(key - 700) > 40]) <= 1
+
+
 def test_nothing_is_proposed_twice() -> None:
     found = search(RandomModel())
     batches = [batch(found, 8) for _ in range(10)]

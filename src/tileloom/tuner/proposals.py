@@ -19,6 +19,7 @@ from ..schedule.random import Random
 from ..schedule.schedule import Schedule
 from ..schedule.trace import Trace
 from ..tir import IRModule, structural_hash
+from .annotations import AUTO_TENSORIZE
 from .context import Mutator, Postproc, TuneContext
 from .design_space import design_spaces
 from .postprocs.verify_gpu_code import reject_early
@@ -39,12 +40,14 @@ class Candidate:
         features: of its stores.
         program: the structural hash of the program, where all steps were checked: other traces
             may make the same one.
+        intrinsics: that rules have tiled for, see `intrinsics_of`.
     """
 
     trace: TraceJSON
     key: int
     features: NDArray[np.float64]
     program: int = 0
+    intrinsics: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +135,18 @@ class Proposer:
         if sch.trace is None:
             return None
         trace = sch.trace.as_json()
-        return Candidate(trace, trace_key(trace), self.extract(sch.mod))
+        features, intrinsics = self.extract(sch.mod), intrinsics_of(trace)
+        return Candidate(trace, trace_key(trace), features, intrinsics=intrinsics)
+
+
+def intrinsics_of(trace: TraceJSON) -> frozenset[str]:
+    """The tensor intrinsics that rules have tiled for, as the trace has their names.
+
+    >>> intrinsics_of([[["Annotate", ["b0", '"dot_16x4_vnni"'], [AUTO_TENSORIZE], []]], []])
+    frozenset({'"dot_16x4_vnni"'})
+    """
+    steps = [step for step in trace[0] if step[0] == "Annotate" and step[2] == [AUTO_TENSORIZE]]
+    return frozenset(str(step[1][1]) for step in steps)
 
 
 def trace_key(trace: TraceJSON) -> int:

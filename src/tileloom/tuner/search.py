@@ -23,6 +23,8 @@ from .strategy import SearchStrategy
 #: By MetaSchedule's name.
 EVOLUTIONARY = "evolutionary"
 
+_OF_EACH = 4  # candidates for each intrinsic in the first batch
+
 
 @dataclass(frozen=True)
 class SearchConfig:
@@ -72,12 +74,25 @@ class EvolutionarySearch(SearchStrategy):
             return None
         randoms = int(count * self.config.eps_greedy)
         found = self._evolved([*measured, *sampled], count)
-        batch = self.legal(self._picked(found[: count - randoms], sampled, count))
+        firsts = [] if self.best else self._of_each_intrinsic(sampled, count)
+        best = [*firsts, *found][: max(count - randoms, len(firsts))]
+        batch = self.legal(self._picked(best, sampled, count))
         if len(batch) < count:  # what is missing would cost another search in the end
             others = [candidate for candidate in found if candidate.key not in self.measured]
             missing = count - len(batch)
             batch += self.legal(self._picked(others[:missing], sampled, missing))
         return batch
+
+    def _of_each_intrinsic(self, sampled: Sequence[Candidate], count: int) -> list[Candidate]:
+        """Some candidates for each tensor intrinsic, where there are several ways.
+
+        Features say nothing of what an intrinsic does, nor do scores, until some were measured.
+        """
+        groups: dict[frozenset[str], list[Candidate]] = {}
+        for candidate in sampled:
+            groups.setdefault(candidate.intrinsics, []).append(candidate)
+        each = min(_OF_EACH, count // (len(groups) + 1)) if len(groups) > 1 else 0
+        return [candidate for group in groups.values() for candidate in group[:each]]
 
     # ------------------------------------------------------------------ generations
 
