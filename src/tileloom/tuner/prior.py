@@ -19,7 +19,7 @@ from .features import FEATURE_NAMES
 Floats = NDArray[np.float64]
 
 _IS_GPU = FEATURE_NAMES.index("is_gpu")
-_AT_ONCE = 1024  # rows, so that what is computed of them stays in caches
+_AT_ONCE = 64  # rows, so that what is computed of them stays in caches
 
 
 @dataclass(frozen=True, eq=False)
