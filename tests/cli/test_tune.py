@@ -62,6 +62,9 @@ def faster(task: TuningTask) -> Any:
     return sch.trace.as_json()
 
 
+UNCOMPARED = 13  # the batch with which nothing is chosen
+
+
 def tune(tasks: Sequence[TuningTask], options: TuneOptions) -> None:
     """Takes 2 ms for what the planner makes of each kernel, and 1 ms for something else."""
     progress = [Progress(task.weight, name=task.context.name) for task in tasks]
@@ -74,7 +77,8 @@ def tune(tasks: Sequence[TuningTask], options: TuneOptions) -> None:
                 progress[k].note(seconds, "ok", is_default=seconds == 2e-3)
                 if options.on_trial is not None:
                     options.on_trial(progress, k, record)
-            store.choose(Record(*keys, trace, (1e-3,), extra={"default_seconds": [2e-3]}))
+            if options.batch != UNCOMPARED:
+                store.choose(Record(*keys, trace, (1e-3,), extra={"default_seconds": [2e-3]}))
             if options.on_round is not None:
                 options.on_round(progress, k, 2 * k + 2)
 
@@ -131,6 +135,13 @@ def test_what_is_on_record(script: Path, place: Path, told: list[TuneOptions]) -
     assert call(script, "--records", place).exit_code == 0
     again = call(script, "--trials", 0, "--records", place)
     assert again.exit_code == 0 and "2.00x" in again.output and len(told) == 1
+
+
+def test_what_was_not_compared(script: Path, place: Path, told: list[TuneOptions]) -> None:
+    result = call(script, "--records", place, "--batch", UNCOMPARED)
+    assert result.exit_code == 0, result.output
+    assert "not compared yet for 1 kernel, which stay" in result.output
+    assert "nothing was chosen" in result.output and "TILELOOM_RECORDS" not in result.output
 
 
 @pytest.mark.parametrize("measured", [True, False])
@@ -206,7 +217,7 @@ def test_nothing_ran(script: Path, place: Path, monkeypatch: pytest.MonkeyPatch)
     result = call(script, "--records", place, "--report", place.with_suffix(".html"))
     assert result.exit_code == 0, result.output
     assert "double: all candidates failed, such as by error: no [way]\n" in result.output
-    assert "no candidate ran: kernels are made as before" in result.output
+    assert "kernels are made as before" in result.output
     assert "No candidate ran." in place.with_suffix(".html").read_text()
 
 
@@ -296,4 +307,5 @@ def test_a_program_from_beginning_to_end(script: Path, place: Path, tmp_path: Pa
     result = call(script, "--trials", 3, "--batch", 3, "--workers", 1, "--records", place,
                   "--report", page)  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "3/3 trials" in result.output and "<svg" in page.read_text()
+    assert "/3 trials in" in result.output and "<svg" in page.read_text()
+    assert "TILELOOM_RECORDS" in result.output  # something was chosen

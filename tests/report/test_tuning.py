@@ -148,4 +148,5 @@ def test_records_of_other_versions(history: TuningHistory) -> None:
     assert old.failures == {"failed": 1} and old.predictions() == []
     assert old.complaints() == [("failed", "nothing is known", 1)]
     text = page_of(TuningHistory("net", "cpu", "", [old])).text
+    assert "Nothing was chosen yet" in text
     assert "NoSuchStep" in text and "too few candidates to predict" in text

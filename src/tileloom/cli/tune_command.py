@@ -116,9 +116,7 @@ def command(
     if report is not None:
         Path(report).write_text(tuning_html(history), encoding="utf-8")
         err.print(f"wrote {report}")
-    err.print(
-        advice(place, records is not None, fine, history.ran), soft_wrap=True, highlight=False
-    )
+    err.print(advice(place, records is not None, fine, history), soft_wrap=True, highlight=False)
     if not fine:
         raise SystemExit(INTERRUPTED)
 
@@ -288,20 +286,23 @@ def _random(tensor: Tensor, rng: np.random.Generator) -> Any:
     return rng.standard_normal(shape).astype(dtype)
 
 
-def advice(place: str | Path, is_named: bool, fine: bool, ran: bool) -> str:
+def advice(place: str | Path, is_named: bool, fine: bool, history: TuningHistory) -> str:
     """What happens next.
 
     Args:
         is_named: whether the place was said on the command line.
         fine: whether the search came to its end.
-        ran: whether any candidate did.
     """
     shown_place = without_password(str(place))
     lines = [f"what was measured is in {shown_place}"]
     if not fine:
         lines[0] = f"interrupted: {lines[0]}; the same command goes on from there"
-    if not ran:
-        lines.append("no candidate ran: kernels are made as before")
+    waiting = sum(task.best is not None and task.chosen is None for task in history.tasks)
+    if waiting:
+        kernels = f"{waiting} kernel{'s' * (waiting != 1)}"
+        lines.append(f"what was found was not compared yet for {kernels}, which stay as they were")
+    if all(task.chosen is None for task in history.tasks):
+        lines.append("nothing was chosen: kernels are made as before")
     elif is_named and str(place) != (settings().records or str(usual_place())):
         lines.append(
             f"compilations take what was chosen where TILELOOM_RECORDS={shown_place} is set"

@@ -138,6 +138,7 @@ class LiveTable:
         rows = table("", COLUMNS)
         for column in rows.columns:
             column.overflow, column.no_wrap = "ellipsis", True
+            column.min_width = len(str(column.header))
         rows.columns[-1].min_width = max(map(len, get_args(Phase)))
         for number in self._shown(max(3, most)):
             self._row(rows, number)

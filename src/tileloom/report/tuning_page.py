@@ -274,6 +274,8 @@ def _schedules(task: TaskHistory) -> str:
     said = ""
     if task.keeps_default:
         said = '<p class="note">The planner\'s own schedule stays: nothing was clearly faster.</p>'
+    elif task.chosen is None and task.best is not None:
+        said = '<p class="note">Nothing was chosen yet: this is the fastest of the search.</p>'
     steps = [(name, task.steps(trace)) for name, trace in sides]  # type: ignore[arg-type]
     scripts = [(name, task.script(trace)) for name, trace in sides]  # type: ignore[arg-type]
     return (
