@@ -104,6 +104,8 @@ def test_rules_of_users() -> None:
     context = ms.TuneContext(sums(), target=CPU, space_generator=generator, task_name="sums")
     assert len(context.generate_design_space()) == 2
     assert seen == ["sums"]
+    others = ms.space_generator.PostOrderApply(lambda block: block.name_hint == "C", [Twice()], [])
+    assert len(others.generate_design_space(sums())) == 1
 
 
 def test_rules_by_the_name_of_a_function() -> None:

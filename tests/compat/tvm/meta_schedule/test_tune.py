@@ -11,8 +11,10 @@ import pytest
 
 import tileloom.compat.tvm as tvm
 from tileloom.compat.tvm import meta_schedule as ms
+from tileloom.compat.tvm.meta_schedule import _checked
 from tileloom.compat.tvm.meta_schedule.runner import EvaluatorConfig
 from tileloom.compat.tvm.meta_schedule.testing.dummy_object import DummyBuilder, DummyRunner
+from tileloom.tuner.measure import Measurement
 
 from .programs import product, sums
 
@@ -57,6 +59,64 @@ def test_a_search_ends_when_nothing_is_new() -> None:
         found += batch
     texts = {str(candidate.sch.mod) for candidate in found}
     assert len(found) == len(texts) == 5
+
+
+def test_a_search_goes_on_for_a_while_where_nothing_is_new() -> None:
+    """Mutators of the user's are asked, with a seed if they take one."""
+    seeds = []
+
+    class Same(ms.mutator.PyMutator):
+        def apply(self, trace: Any, seed: int = 0) -> Any:
+            seeds.append(seed)
+            return trace
+
+    space = ms.space_generator.ScheduleFn(lambda sch: None, postprocs=[], mutator_probs={Same(): 1})
+    config = {"population_size": 4, "init_min_unmeasured": 4, "genetic_num_iters": 1}
+    strategy = ms.search_strategy.EvolutionarySearch(**config)
+    task = ms.TuneContext(
+        product(), target=CPU, space_generator=space, search_strategy=strategy, rand_state=1
+    )
+    database, model = ms.database.MemoryDatabase(), ms.cost_model.RandomModel(seed=1)
+    task.pre_tuning(100, 3, database=database, cost_model=model)
+    sizes = []
+    while (batch := task.generate_measure_candidates()) is not None:
+        sizes.append(len(batch))
+    assert sizes == [1, 0, 0, 0, 0]
+    assert len(set(seeds)) > 1
+
+
+def test_a_task_without_candidates_does_not_end_the_others() -> None:
+    class Nothing(ms.search_strategy.PySearchStrategy):
+        def pre_tuning(self, *_args: Any, **_options: Any) -> None:
+            pass
+
+        def generate_measure_candidates(self) -> None:
+            return None
+
+    database = ms.tune_tasks(
+        tasks=[context(product(), Nothing()), context(product(8), "replay-trace")],
+        task_weights=[1.0, 1.0],
+        work_dir="",
+        max_trials_global=4,
+        builder=DummyBuilder(),
+        runner=DummyRunner(),
+        database="memory",
+        cost_model="none",
+    )
+    assert len(database) == 4
+    assert not database.has_workload(product())
+
+
+def test_candidates_that_compute_something_else_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Measurement("ok", (0.5,)), Measurement("wrong", error="C is off by 1")]
+    monkeypatch.setattr(_checked, "measure", lambda tasks, executor: found)
+    candidates = [ms.MeasureCandidate(tvm.tir.Schedule(product()), []) for _ in found]
+    task = context(product(), "replay-trace")
+    code, futures = _checked.measure_checked(task, candidates, ms.runner.LocalRunner())
+    results = [future.result() for future in futures]
+    assert [result.run_secs for result in results] == [[0.5], None]
+    assert results[1].error_msg == "LocalRunner: C is off by 1"
+    assert len(code) == 2
 
 
 def test_turns_until_the_trials_are_spent() -> None:
@@ -113,7 +173,8 @@ def test_what_cannot_be_built_is_not_learnt_from() -> None:
     )
     assert learnt == [None, None]
     assert len(database) == 4
-    assert len(database.get_top_k(database.commit_workload(product()), 9)) == 2
+    times = [record.run_secs for record in database.get_all_tuning_records()]
+    assert times.count([1e10]) == 2
 
 
 def test_a_generator_of_the_user(caplog: pytest.LogCaptureFixture) -> None:
