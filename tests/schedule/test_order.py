@@ -94,6 +94,9 @@ REPETITIONS = [
     ("h=3 i=2 j=3", 1, "S6=(h * h + i * 2 + j) % 6", "", "'i' and 'j' may"),
     ("h=3 i=2 j=3", 1, "S6=(h * h + i * 3) % 6; S1=j // 3", "", "'i' and 'j' may"),
     ("h=3 i=2 j=3", 1, "S9=j // 2 + (h * h + i * 3 + j) % 6", "", "'i' and 'j' may"),
+    # A fused loop that was split elsewhere; the halves of a division by 6 are written differently.
+    ("a=6 b=4", 0, "S2=a // 3; S2=(a % 3 * 4 + b) // 6; S6=(a * 4 + b) % 6", "", None),
+    ("a=6 b=4", 0, "S2=a // 3; S2=(a % 3 * 4 + b) // 6; S6=(a * 2 + b) % 6", "", "'a' and 'b' may"),
 ]
 
 

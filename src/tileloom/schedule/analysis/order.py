@@ -19,6 +19,7 @@ from ...expr import (
     Analyzer,
     And,
     Expr,
+    FloorDiv,
     FloorMod,
     IntImm,
     IntSet,
@@ -83,23 +84,39 @@ def _is_injective(
 
 
 def _is_injective_as_a_number(realize: BlockRealize, loops: Sequence[For]) -> bool:
-    """Whether the values, as the digits of one number, tell all iterations apart.
+    """Whether the values, as the places of one number, tell all iterations apart.
 
-    Digits of a loop that was fused and split elsewhere are no affine map; their number is one.
+    Places of a loop that was fused and split elsewhere are no affine map; their number is one.
     """
     analyzer = Analyzer({loop.loop_var: loop.domain for loop in loops})
     number: Expr | None = None
     count = 1
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+    places = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    for axis, value in reversed([*places]):
         extent = axis.domain.extent
         if not isinstance(extent, IntImm) or (number is not None and number.dtype != value.dtype):
             return False
+        number = value if number is None else _with_place(value, number, count, analyzer)
         count *= extent.value
-        number = value if number is None else number * extent.astype(value.dtype) + value
     if number is None or count >= 1 << (number.dtype.bits - 1):
         return False
     value = analyzer.simplify(number)
     return rows_apart([IntSet(value, value)], loops)
+
+
+def _with_place(place: Expr, below: Expr, size: int, known: Analyzer) -> Expr:
+    """A number below `size` with another place in front.
+
+    The two halves of a division belong together, also where one was simplified without the other:
+    `a % 49 * 64 + b`, divided by 56, and the rest of `a * 64 + b` by 56, which is the same.
+    """
+    if isinstance(place, FloorDiv) and isinstance(below, FloorMod):
+        divisors = [part.value for part in (place.b, below.b) if isinstance(part, IntImm)]
+        same = divisors == [size, size]
+        if same and known.can_prove_equal((below.a - place.a) % size, 0):
+            return place.a
+    number: Expr = place * size + below
+    return number
 
 
 def _is_injective_in_a_turn(values: Sequence[Expr], loops: Sequence[For]) -> bool:
