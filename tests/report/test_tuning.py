@@ -86,6 +86,7 @@ def test_a_kernel(history: TuningHistory) -> None:
 
 
 def test_a_program(history: TuningHistory) -> None:
+    assert history.changes and not TuningHistory("net", "cpu", "", history.tasks[1:]).changes
     assert history.trials == 6 and history.failed == 2 and history.period == (0.0, 101.0)
     assert history.seconds == pytest.approx(2 * 2.2e-3 + 1e-3)
     assert history.default_seconds == pytest.approx(2 * 4.4e-3 + 1e-3)

@@ -111,7 +111,7 @@ def command(
     (out if out.is_terminal else Console(width=_WIDTH)).print(summary(history))
     for line in failures(history):
         err.print(line, soft_wrap=True, highlight=False, markup=False)
-    if isinstance(found, Graph) and fine and history.ran:
+    if isinstance(found, Graph) and fine and history.changes:
         show_whole(found, machine, place)
     if report is not None:
         Path(report).write_text(tuning_html(history), encoding="utf-8")

@@ -219,6 +219,11 @@ class TuningHistory:
         return any(task.best is not None for task in self.tasks)
 
     @property
+    def changes(self) -> bool:
+        """Whether any kernel is made otherwise than the planner would make it."""
+        return any(task.chosen is not None and not task.keeps_default for task in self.tasks)
+
+    @property
     def seconds(self) -> float:
         """Of all kernels that ran, each as often as the program calls it; NaN if none did."""
         known = [task.weight * task.seconds for task in self.tasks if task.best is not None]
