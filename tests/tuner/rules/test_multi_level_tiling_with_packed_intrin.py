@@ -12,10 +12,11 @@ import pytest
 import tileloom
 from tileloom import te
 from tileloom.driver import assembly
+from tileloom.driver.tuning import kernels_of
 from tileloom.schedule import Schedule, Trace
 from tileloom.target import Target, target
 from tileloom.target.description import current_process_may_run
-from tileloom.tir import IRModule, run
+from tileloom.tir import Block, IRModule, collect, run
 from tileloom.tuner.context import TuneContext
 from tileloom.tuner.design_space import design_spaces
 from tileloom.tuner.kinds import rule_kind
@@ -158,6 +159,23 @@ def test_code_for_machines_that_this_one_may_not_be(
     text = assembly(finished(ways_of(mod, unit)[0], mod, machine).mod, machine)
     assert re.search(rf"\b{instruction}\b", text)
     assert ("ldtilecfg" in text) is (unit == "amx")
+
+
+@pytest.mark.parametrize("unit", ["amx", pytest.param("dots", marks=pytest.mark.slow)])
+def test_kernels_of_graphs_multiply_words(unit: str) -> None:
+    """Which graphs make of bfloat16 and of bytes; they are packed into panels right away."""
+    a, b = numbers((32, 64), BF16, 0), numbers((64, 16), BF16, 1)
+    graph = tileloom.jit(lambda x, y: x @ y).graph(a, b)
+    (task,) = kernels_of(graph, RAPIDS)
+    spaces = design_spaces(task.context)
+    found = next(s for s in spaces if re.search(rf"matmul_bf16_words_\w+_{unit}", s.mod.script()))
+    sch = finished(found, task.context.mod, RAPIDS)
+    names = [block.name_hint for block in collect(sch.mod["main"].body, Block)]
+    assert "in0_words" in names and "in1_words" not in names
+    out = np.zeros((32, 16), ml_dtypes.bfloat16)
+    calculate(sch, a, b, out)
+    expected = (a.astype("float32") @ b.astype("float32")).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(out, expected)
 
 
 def test_axes_of_a_convolution_are_fused() -> None:

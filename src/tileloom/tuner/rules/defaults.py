@@ -7,6 +7,7 @@ cores, by fragments of 16 by 8 by 8, is not there: it needs intrinsics for regis
 
 from __future__ import annotations
 
+from ...schedule.library.intrinsics.packed import WORDS
 from ..context import ScheduleRule
 from ..kinds import RuleKind
 from .add_rfactor import AddRFactor
@@ -57,12 +58,10 @@ def _cpu(
     return (
         ApplyCustomRule(),
         InlineConstantScalars(),
+        *_packed(kind, WORDS),  # before words are inlined where they are multiplied
         AutoInline(),
         AddRFactor(jobs, innermost),
-        *(
-            MultiLevelTilingWithPackedIntrin(unit=unit, kinds=types)
-            for unit, types in _PACKED.get(kind, ())
-        ),
+        *_packed(kind),
         *(
             MultiLevelTilingWithIntrin(max_innermost_factor=innermost, intrin_name=name)
             for name in _INTRINSICS.get(kind, ())
@@ -70,6 +69,13 @@ def _cpu(
         MultiLevelTiling(max_innermost_factor=innermost),
         ParallelizeVectorizeUnroll(jobs, vectors, steps),
         RandomComputeLocation(),
+    )
+
+
+def _packed(kind: RuleKind, suffix: str = "") -> tuple[ScheduleRule, ...]:
+    return tuple(
+        MultiLevelTilingWithPackedIntrin(unit=unit, kinds=tuple(name + suffix for name in types))
+        for unit, types in _PACKED.get(kind, ())
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
 from ...expr import IndexMap, IntImm, as_expr
 from ...schedule.analysis.auto_tensorize import AutoTensorizeMappingInfo, auto_tensorize_mapping
+from ...schedule.errors import ScheduleError
 from ...schedule.library.intrinsic_tile import tile_with_tensor_intrin
 from ...schedule.library.intrinsics.packed import packed_matmul, parts_of, plain_product
 from ...schedule.rv import BlockRV
@@ -54,7 +56,7 @@ class MultiLevelTilingWithPackedIntrin(MultiLevelTiling):
 
     Attributes:
         unit: "amx" for tile registers, "dots" for dot products of vectors.
-        kinds: of the factors: "bf16", or "u8s8" and the like.
+        kinds: of the factors: "bf16", or "u8s8" and the like; "bf16_words" for words of them.
 
     >>> from tileloom import te
     >>> from tileloom.target import target
@@ -150,16 +152,23 @@ def _pack(way: PackedTiling, width: int) -> None:
     copies = as_product(sch, block, mapping, kept)
     in_words = IndexMap.from_func(
         lambda *at: [
-            *at[:-2],
-            at[-1] // width,
-            at[-2] // parts,
-            at[-1] % width,
-            at[-2] % parts,
+            *(*at[:-2], at[-1] // width, at[-2] // parts, at[-1] % width),
+            *((at[-2] % parts,) if parts > 1 else ()),
         ],
         way.stmt().reads[right].buffer.ndim,
     )
     sch.transform_layout(block, ("read", right), in_words, assume_injective_transform=True)
     sch.transform_block_layout(copies["read", right], in_words)
+    if parts == 1:
+        for maker in sch.get_producers(copies["read", right]):
+            with suppress(ScheduleError):  # words that are computed: they stay where they are
+                sch.compute_inline(maker)
+        copied = {sch.get(copy).name_hint for copy in copies.values()}
+        for maker in sch.get_producers(block):
+            if sch.get(maker).name_hint not in copied:
+                # Counts as tiled, so that no rule inlines it: intrinsics read words from memory.
+                sch.annotate(maker, TILING_STRUCTURE, "S")
+        return
     # Rows are interleaved by shuffles: a sixth of the time of vectors as short as a word.
     sch.unroll(sch.get_loops(copies["read", right])[-1])
     by_words = IndexMap.from_func(
