@@ -162,7 +162,7 @@ def verdicts(rows: Sequence[Row]) -> dict[str, float]:
             ratios = [
                 cells[peer].median / cells["tuned"].median
                 for cells in chosen
-                if peer in cells and cells[peer].samples and cells["tuned"].samples
+                if {peer, "tuned"} <= cells.keys() and cells[peer].samples and cells["tuned"].samples
             ]
             if ratios:
                 found[f"{kind}: {peer} : tuned"] = statistics.geometric_mean(ratios)
