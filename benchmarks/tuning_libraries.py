@@ -158,13 +158,11 @@ def verdicts(rows: Sequence[Row]) -> dict[str, float]:
     found: dict[str, float] = {}
     for kind in ("matmul", "conv"):
         chosen = [row.cells for row in rows if row.workload.name.startswith(kind)]
+        chosen = [cells for cells in chosen if "tuned" in cells and cells["tuned"].samples]
         for peer in ("torch", "torch packed", "planned"):
-            ratios = [
-                cells[peer].median / cells["tuned"].median
-                for cells in chosen
-                if {peer, "tuned"} <= cells.keys() and cells[peer].samples and cells["tuned"].samples
-            ]
-            if ratios:
+            able = [cells for cells in chosen if peer in cells and cells[peer].samples]
+            if able:
+                ratios = [cells[peer].median / cells["tuned"].median for cells in able]
                 found[f"{kind}: {peer} : tuned"] = statistics.geometric_mean(ratios)
     return found
 
