@@ -230,16 +230,17 @@ def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
 
 @dataclass
 class Finals(Counted):
-    """Measures the first candidates as 4, 1, 2 and 3; in the end, times next to the fastest's 1."""
+    """Measures the first one as 4, then 1, 2 and 3; in the end, times next to the fastest's 1."""
 
     times: Sequence[float] = ()
     compared: list[Any] = field(default_factory=list)
+    rounds: list[tuple[float, ...]] = field(default_factory=lambda: [(4.0,), (1.0, 2.0, 3.0)])
 
     def __call__(
         self, context: TuneContext, candidates: Sequence[Candidate], best: object
     ) -> Iterator[Measurement]:
-        if best is None:
-            return (Measurement("ok", (time,)) for time in (4.0, 1.0, 2.0, 3.0))
+        if self.rounds:
+            return (Measurement("ok", (time,)) for time in self.rounds.pop(0))
         self.compared = [best, *(candidate.trace for candidate in candidates)]
         return (Measurement("ok", (time,), (1.0,)) for time in self.times)
 

@@ -409,14 +409,17 @@ class _Running:
         return proposed and self.known.claimed(proposed)
 
     def _proposed(self, count: int) -> list[Candidate] | None:
-        """What is measured first, before anything else; then what the search proposes."""
+        """What is measured first; then what the search proposes.
+
+        That is a round of its own, so that what all programs take is known before a search begins.
+        """
         search = self.search
         if not self.progress.best and self.task.firsts:
             made = search.workers.map("exact", [(trace,) for trace in self.task.firsts])
             firsts = [c for c in made if c is not None][:count]
             search.note(firsts)
-            rest = search.propose(count - len(firsts)) if count > len(firsts) else []
-            return [*firsts, *(rest or ())]
+            if firsts:
+                return firsts
         return search.propose(count)
 
     def _learn(
