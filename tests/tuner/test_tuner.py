@@ -232,7 +232,7 @@ def test_the_first_traces_are_measured_first(store: RecordStore) -> None:
 class Finals(Counted):
     """Measures the first one as 4, then 1, 2 and 3; in the end, times next to the fastest's 1."""
 
-    times: Sequence[float] = ()
+    times: Sequence[Any] = ()
     compared: list[Any] = field(default_factory=list)
     rounds: list[tuple[float, ...]] = field(default_factory=lambda: [(4.0,), (1.0, 2.0, 3.0)])
 
@@ -242,7 +242,8 @@ class Finals(Counted):
         if self.rounds:
             return (Measurement("ok", (time,)) for time in self.rounds.pop(0))
         self.compared = [best, *(candidate.trace for candidate in candidates)]
-        return (Measurement("ok", (time,), (1.0,)) for time in self.times)
+        samples = (time if isinstance(time, tuple) else (time,) for time in self.times)
+        return (Measurement("ok", times, (1.0,) * len(times)) for times in samples)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +269,23 @@ def test_the_fastest_are_compared_once_more(
     chosen = store.chosen(workload_key(matmul(16)), target_key(CPU))
     assert chosen is not None and chosen.trace == measure.compared[winner]
     assert chosen.latency == seconds and chosen.extra["default_seconds"] == [times[-1]]
+
+
+@pytest.mark.parametrize(
+    ("samples", "stays"), [((1.1, 0.9, 1.1, 0.95), True), ((1.1, 0.9, 1.1, 1.05), False)]
+)
+def test_the_default_stays_where_samples_do_not_agree(
+    store: RecordStore, samples: tuple[float, ...], stays: bool
+) -> None:
+    """Another one is faster by the median, but not in three of four samples."""
+    sch = Schedule(matmul(16))
+    sch.parallel(sch.get_loops("C")[0])
+    assert sch.trace is not None
+    task = TuningTask(TuneContext(matmul(16), CPU), firsts=[sch.trace.as_json()])
+    measure = Finals(times=(1.2, 1.3, samples))
+    tune_tasks([task], measure, store, RandomModel(1), config(4))
+    chosen = store.chosen(workload_key(matmul(16)), target_key(CPU))
+    assert chosen is not None and (chosen.trace == measure.compared[-1]) == stays
 
 
 @pytest.mark.slow

@@ -42,6 +42,8 @@ EMPTY = 5
 FINALISTS = 3
 #: A candidate is chosen in place of the first trace if it takes at most this part of the time.
 CLEARLY = 0.99
+#: And if it is the faster one in this part of the samples.
+MOSTLY = 0.75
 
 
 @dataclass(frozen=True)
@@ -389,7 +391,12 @@ class _Running:
         about = next((entry for entry in compared if entry[1] == default), None)
         if about is None:
             return Record(self.workload, self.target, trace, seconds)
-        if ratio > CLEARLY * about[0]:
+        # How often the default was the slower one of two that were measured at the same moment.
+        if default == first:
+            losses = found[others.index(trace)].wins if trace != default else 0.0
+        else:
+            losses = 1 - found[others.index(default)].wins
+        if ratio > CLEARLY * about[0] or losses < MOSTLY:
             trace, seconds = about[1:]
         extra = {"default_seconds": list(about[2])}
         return Record(self.workload, self.target, trace, seconds, extra=extra)

@@ -45,3 +45,12 @@ def test_coarser_types_are_allowed_more() -> None:
     kinds = ("int32", "float64", "float32", "float16", "bfloat16", "float8_e4m3fn")
     allowed = [tolerance(kind) for kind in kinds]
     assert allowed == sorted(allowed) and allowed[0] == 0 and allowed[-1] < 1
+
+
+def test_long_sums_of_floats_are_allowed_more() -> None:
+    """One after another in float32, or by halves, as schedules may do."""
+    terms = np.random.default_rng(1).random(1 << 18, "float32")
+    in_turn = np.add.accumulate(terms)[-1:]
+    error = greatest_error(in_turn, terms.sum(keepdims=True))
+    assert 0 < error < tolerance("float32", terms.size)
+    assert tolerance("float32", 512) == tolerance("float32") and tolerance("int32", 1 << 18) == 0

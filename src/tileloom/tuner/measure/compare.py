@@ -18,15 +18,22 @@ _TOLERANCES = {
     "bfloat16": 6e-2,
 }
 _COARSE = 0.25  # of floats of eight bits
+_ROUNDINGS = {"float64": 2.0**-53, "float32": 2.0**-24}
+_GROWTH = 0.1  # of the worst case: errors of additions are of both signs
 
 
-def tolerance(dtype: str) -> float:
+def tolerance(dtype: str, terms: int = 1) -> float:
     """The greatest error that a right result of this element type may have.
 
-    >>> tolerance("float32"), tolerance("int8")
-    (0.0002, 0.0)
+    Args:
+        terms: of its longest sum, which is added up one after another in one order or another: of
+            terms of one sign the error grows with their number.
+
+    >>> tolerance("float32"), tolerance("float32", 1 << 18), tolerance("int8")
+    (0.0002, 0.0015625, 0.0)
     """
-    return _TOLERANCES.get(dtype, _COARSE if dtype.startswith("float8") else 0.0)
+    known = _TOLERANCES.get(dtype, _COARSE if dtype.startswith("float8") else 0.0)
+    return max(known, _GROWTH * terms * _ROUNDINGS.get(dtype, 0.0))
 
 
 def greatest_error(expected: Array, found: Array) -> float:

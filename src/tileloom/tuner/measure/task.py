@@ -24,13 +24,14 @@ import numpy as np
 
 from ...base.errors import UserError
 from ...base.late import load
+from ...expr import REDUCE, IntImm
 from ...runtime.parallel import num_threads
 from ...runtime.params import ParamSpec
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Trace
 from ...script import parse
 from ...target import Target
-from ...tir import IRModule, PrimFunc
+from ...tir import Block, IRModule, PrimFunc, collect
 from ..context import TuneContext
 from .compare import greatest_error, tolerance
 from .inputs import TRIED, Ranges, copy_inputs, guarded, inputs_overwritten, random_inputs
@@ -125,6 +126,12 @@ class Measurement:
         pairs = zip(self.seconds, self.baseline_seconds, strict=False)
         ratios = [own / other for own, other in pairs]
         return statistics.median(ratios) if ratios else math.nan
+
+    @property
+    def wins(self) -> float:
+        """How often it was faster than the baseline, both at the same moment; NaN without one."""
+        pairs = [*zip(self.seconds, self.baseline_seconds, strict=False)]
+        return sum(own < other for own, other in pairs) / len(pairs) if pairs else math.nan
 
 
 def measure_task(task: MeasureTask) -> Measurement:
@@ -240,6 +247,7 @@ class Reference:
         outputs: what they are afterwards.
         arguments: arrays like them, for its schedules to work on.
         restored: the numbers of those that it reads and overwrites.
+        terms: of its longest sum.
     """
 
     params: tuple[ParamSpec, ...]
@@ -247,6 +255,7 @@ class Reference:
     outputs: list[Any]
     arguments: list[Any]
     restored: tuple[int, ...] = ()
+    terms: int = 1
 
     def running(self, kernel: Any) -> Running:
         """A kernel of the same program, with the inputs."""
@@ -260,7 +269,7 @@ class Reference:
                 continue
             error = greatest_error(expected, found)
             worst = max(worst, error)
-            allowed = tolerance(param.dtype.element) if param.is_written else 0.0
+            allowed = tolerance(param.dtype.element, self.terms) if param.is_written else 0.0
             if error > allowed:
                 what = "is off by" if param.is_written else "is only read, but changed by"
                 return error, f"{param.name} {what} {error:.3g} (at most {allowed:g})"
@@ -315,4 +324,14 @@ def _run(func: PrimFunc, kernel: Any, seed: int, ranges: Ranges) -> Reference:
     changed = inputs_overwritten(func)
     restored = tuple(k for k, param in enumerate(kernel.params) if param.name in changed)
     arguments = copy_inputs(inputs, kernel.params)
-    return Reference(kernel.params, inputs, outputs, arguments, restored)
+    terms = _longest_sum(func)
+    return Reference(kernel.params, inputs, outputs, arguments, restored, terms)
+
+
+def _longest_sum(func: PrimFunc) -> int:
+    """How many terms the longest reduction of a program has."""
+    longest = 1
+    for block in collect(func.body, Block):
+        extents = [v.domain.extent for v in block.iter_vars if v.iter_type == REDUCE]
+        longest = max(longest, math.prod(e.value for e in extents if isinstance(e, IntImm)))
+    return longest
