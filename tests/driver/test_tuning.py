@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tileloom
+from tileloom import te
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
 from tileloom.driver import compile_graph, graphs, plan_graph, tuning
@@ -184,3 +185,16 @@ def test_what_cannot_be_timed_is_not_tuned(place: Path) -> None:
     function = tileloom.jit(lambda x: x + 1, target="cuda -arch=sm_80", device="emulator", tune=4)
     with pytest.raises(UserError, match="emulator say nothing"):
         function(np.ones(4, "float32"))
+
+
+def test_products_of_tensor_ir_begin_with_the_planners_tiles() -> None:
+    a, b, k = te.placeholder((64, 96)), te.placeholder((96, 128)), te.reduce_axis((0, 96), name="k")
+    c = te.compute((64, 128), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    task = tuning._program_task(te.create_prim_func([a, b, c]), HOST)
+    scripts = []
+    for trace in task.firsts:
+        sch = Schedule(task.context.mod)
+        Trace.from_json(trace).apply_to_schedule(sch, remove_postproc=False)
+        scripts.append(sch.mod.script())
+    assert len(scripts) == 2 and "C_reindex" in scripts[0]
+    assert "C_reindex" not in scripts[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, overload
@@ -12,7 +11,7 @@ from ..base.errors import UserError
 from ..base.settings import override
 from ..graph.nodes import Graph
 from ..graph.program import Program
-from ..plan import PlannedKernel, plan_kernel
+from ..plan import CONTRACTION, PlannedKernel, plan_kernel
 from ..records import open_records, target_key, workload_key
 from ..records.lookup import NONE
 from ..target import Target
@@ -156,7 +155,10 @@ def _program_task(program: IRModule | PrimFunc, target: Target) -> TuningTask:
     if list(mod.functions) != ["main"]:
         names = ", ".join(mod.functions)
         raise UserError(f'a program to tune has one function, called "main", not {names}')
-    firsts: Sequence[TraceJSON] = ()
-    with suppress(UserError), override(records=NONE, traces=None):  # not all suits the planner
-        firsts = [_steps(plan_kernel(mod["main"], target))]
+    firsts: list[TraceJSON] = []
+    func = mod["main"]
+    for blocks in (func.with_attr(CONTRACTION, True), func):  # as a tiled product, if it is one
+        with suppress(UserError), override(records=NONE, traces=None):  # not all suits the planner
+            steps = _steps(plan_kernel(blocks, target))
+            firsts += [steps] if steps not in firsts else []
     return TuningTask(TuneContext(mod, target), firsts=firsts)
