@@ -23,7 +23,20 @@ from ...expr import (
     rewrite,
 )
 from ...expr.register_transpose import transposed
-from ...tir import SERIAL, BufferStore, For, SeqStmt, Stmt, pre_order, seq, under_names
+from ...tir import (
+    SERIAL,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    SeqStmt,
+    Stmt,
+    collect,
+    collect_exprs,
+    pre_order,
+    seq,
+    under_names,
+)
 from ..analysis.linear import linear
 from ..common import Replacer, fresh_copy
 from .accumulators import find_accumulators, with_plain_indices
@@ -65,8 +78,11 @@ class _Tiles:
         loads = find_loads(inner.body)
         stored = {stmt.buffer for stmt in pre_order(inner.body) if isinstance(stmt, BufferStore)}
         self.changes = any(not load.buffers.isdisjoint(stored) for load in loads)  # what it reads
+        late = _read_after_stores(inner.body)  # a whole tile is loaded before any of it is stored
         self.transposed = [
-            load for load in loads if load.is_transposed(outer.loop_var, inner.loop_var)
+            load
+            for load in loads
+            if load.is_transposed(outer.loop_var, inner.loop_var) and load.buffers.isdisjoint(late)
         ]
         if not self.transposed or outer.loop_var.dtype is not self.kind:
             raise CannotVectorize("nothing to transpose")
@@ -165,6 +181,16 @@ class _Tiles:
         for load, value in zip(self.transposed, values, strict=True):
             vectorizer.values[holes[load.value]] = value
         return vectorizer.visit(body)
+
+
+def _read_after_stores(body: Stmt) -> set[Buffer]:
+    """The buffers that a statement reads after another one has stored to them."""
+    stored: set[Buffer] = set()
+    found: set[Buffer] = set()
+    for store in collect(body, BufferStore):
+        found |= {load.buffer for load in collect_exprs(store, BufferLoad)} & stored
+        stored.add(store.buffer)
+    return found
 
 
 class _Filled(Replacer):
