@@ -51,6 +51,7 @@ from .intrinsics import Readings
 from .model import BODY, INIT, READ, WRITE, Access, Instance, LoopDim, Memory, Model
 from .names import given_vars, note_names
 from .tables import Tables
+from .views import note_views
 
 _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
 
@@ -195,6 +196,7 @@ class _Walk:
         seen.update((a.var, v) for a, v in zip(block.iter_vars, values, strict=True))
         frame = replace(frame, values=seen, place=place)
         note_names(self.model, block, frame, self.given)
+        note_views(self.model, block)
         for buffer in block.alloc_buffers:
             self.allocate(buffer, None, frame.dims)
             self.tables.declare(buffer, len(frame.dims), frame.domain)

@@ -204,6 +204,7 @@ class Model:
     unknown_values: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     nameless: dict[tuple[str, Var], None] = field(default_factory=dict)  # by blocks that use them
+    misfits: dict[tuple[str, str], None] = field(default_factory=dict)  # views, by their blocks
     parameters: Any = None  # what is known about the symbolic parameters
 
     def doubt(self, reason: str, about_values: bool = False) -> None:

@@ -47,6 +47,7 @@ from .names import check_names
 from .report import Findings, Report
 from .threads import name_threads
 from .unfuse import unfuse
+from .views import check_views
 
 # Some seconds of isl's work; programs that are decided at all take a fraction of one, mostly.
 MAX_OPERATIONS = 10_000_000
@@ -110,6 +111,7 @@ def _check(findings: Findings) -> Flow:
     complete(model)
     flow = Flow(model)
     check_names(model, findings)
+    check_views(model, findings)
     check_bounds(model, findings)
     check_domains(model, findings)
     check_cover(flow, findings)

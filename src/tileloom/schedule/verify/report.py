@@ -50,7 +50,7 @@ class Violation:
 
     Attributes:
         kind: "uncovered", "over-run", "missing", "repeated", "unfinished", "late-init", "race",
-            "out-of-bounds", "undefined" or "different".
+            "out-of-bounds", "undefined", "misfit" or "different".
         message: what is wrong, in a sentence.
         blocks: the names of the blocks concerned.
         witness: an instance for which it goes wrong.
