@@ -335,9 +335,9 @@ def test_a_program_has_one_function(tmp_path: Path) -> None:
 def test_a_program_from_beginning_to_end(tmp_path: Path) -> None:
     """On this machine: measured in a process of its own, found again without measuring."""
     place = tmp_path / "records.db"
-    found = tune(matmul(32), trials=4, batch=4, records=place, search=FEW)
+    found = tune(matmul(128), trials=4, batch=4, records=place, search=FEW)
     assert found.trials == 4 and 0 < found.seconds < 1
-    again = tune(matmul(32), trials=1, batch=1, records=place, search=FEW)
+    again = tune(matmul(128), trials=1, batch=1, records=place, search=FEW)
     assert again.trials == 5 and 0 < again.seconds < 1 and again.speedup >= 1
     assert "parallel" in found.schedule().mod.script()
 

@@ -69,8 +69,7 @@ def tune(
             static shapes, not scheduled yet.
         target: the machine.
         options: the attributes of `TuneOptions`: trials, trials_per_task, records, executor,
-            workers, seed, batch, cost_model, search, on_round,
-            on_trial.
+            workers, seed, batch, cost_model, search, strategy, on_round, on_trial.
 
     Raises:
         UserError: there is nothing to tune in the program, nothing to measure on, or no place for

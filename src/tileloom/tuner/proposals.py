@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -24,6 +24,10 @@ from .context import Mutator, Postproc, TuneContext
 from .design_space import design_spaces
 from .postprocs.verify_gpu_code import reject_early
 
+#: What mutations have led to, by the program and the key of their decisions: one in ten to one in
+#: three leads to what another one has led to before. A candidate takes some 25 KB, so that all
+#: programs of a process share the room.
+_KNOWN: dict[tuple[int, int], tuple[Proposer, Candidate | None]] = {}
 _MOST_KNOWN = 2048
 #: The features of a program: rows of numbers.
 Extract = Callable[[IRModule], NDArray[np.float64]]
@@ -56,8 +60,6 @@ class Proposer:
 
     Attributes:
         spaces: the traces of design spaces, whose decisions are drawn anew.
-        known: what mutations have led to, by the key of their decisions: one in ten to one in three
-            leads to what another one has led to before.
     """
 
     context: TuneContext
@@ -65,7 +67,6 @@ class Proposer:
     postprocs: Sequence[Postproc]
     mutators: Sequence[Mutator]
     extract: Extract
-    known: dict[int, Candidate | None] = field(default_factory=dict, repr=False)
 
     def sampled(self, seed: int) -> Candidate | None:
         """A design space with decisions drawn at random; None if that is no legal candidate."""
@@ -90,16 +91,15 @@ class Proposer:
         changed = self.mutators[mutator].apply(parent, self.context, random)
         if changed is None:
             return None
-        if any(
-            i.kind.name.startswith("Sample") and i not in changed.decisions for i in changed.insts
-        ):
+        draws = (inst for inst in changed.insts if inst.kind.name.startswith("Sample"))
+        if any(inst not in changed.decisions for inst in draws):
             return self._made(changed, random.fork_seed())  # the seed has a say in it
-        key = trace_key(changed.as_json(remove_postproc=True))
-        if key not in self.known:
-            if len(self.known) >= _MOST_KNOWN:
-                self.known.clear()
-            self.known[key] = self._made(changed, 1)
-        return self.known[key]
+        place = id(self), trace_key(changed.as_json(remove_postproc=True))
+        if place not in _KNOWN:
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[place] = self, self._made(changed, 1)
+        return _KNOWN[place][1]
 
     def exact(self, trace: TraceJSON) -> Candidate | None:
         """What the steps of a trace make of the program, and nothing else; each is checked."""
