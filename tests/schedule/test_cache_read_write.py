@@ -247,6 +247,7 @@ def test_what_is_not_written_is_not_copied_over() -> None:
     )
     sch = schedule(text)
     refused(sch, "may leave elements of 'C' unwrit", "cache_write", sch.get_block("C"), 0, "local")
+    schedule(text, enable_check=False).cache_write("C", 0, "local")
 
 
 def test_refusals() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
+from ..base.errors import InternalError
+from ..base.late import TYPE_CHECKING
 from ..base.record import Record, field
 from .bounds import BoundAnalyzer, ConstIntBound, type_range
 from .linear import Linear, atom, factors, multiply, quotient
@@ -11,6 +13,9 @@ from .modular import ModularSet
 from .nodes import Expr, Max, Min, Mul, Var
 from .order import order_key
 from .polynomials import bounds_of_products
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEPTH = 3  # how many inequalities a proof may chain
 UNKNOWN = 1 << 200  # beyond every value of every type
@@ -92,29 +97,28 @@ def interval(bounds: BoundAnalyzer, value: Linear) -> ConstIntBound:
 class Prover:
     """Bounds of sums by chaining inequalities and looking into minima and maxima."""
 
-    __slots__ = ("active", "bounds", "linear", "sums")
+    __slots__ = ("bounds", "linear", "sums")
 
-    def __init__(self, bounds: BoundAnalyzer, facts: Facts, linear: object) -> None:
+    def __init__(self, bounds: BoundAnalyzer, facts: Facts) -> None:
         self.bounds = bounds
         self.sums = list(facts.sums.values())
-        self.linear = linear
-        self.active = False
+        self.linear: Callable[[Expr], Linear] | None = None  # during a proof
 
-    def bound(self, value: Linear) -> ConstIntBound:
-        """The tightest bounds found."""
+    def bound(self, value: Linear, linear: Callable[[Expr], Linear]) -> ConstIntBound:
+        """The tightest bounds found; `linear` gives the sums of what is in minima and maxima."""
         found = interval(self.bounds, value)
         if len(value.terms) < 2 and not self.sums:
             return found
         if not self.sums and not any(type(t) in (Min, Max) for t in value.terms):
             return found
-        if self.active:
+        if self.linear is not None:
             return found  # canonical forms asked for on the way ask for bounds: no proof in a proof
-        self.active = True
+        self.linear = linear
         try:
             high = min(found[1], self._upper(value, DEPTH))
             low = max(found[0], -self._upper(-value, DEPTH))
         finally:
-            self.active = False
+            self.linear = None
         return ConstIntBound(low, high) if low <= high else found
 
     def _upper(self, value: Linear, depth: int) -> int:
@@ -130,11 +134,11 @@ class Prover:
         return best
 
     def _upper_of_extremum(self, value: Linear, term: Expr, k: int, depth: int) -> int:
+        linear = self.linear
+        if linear is None:
+            raise InternalError("a bound is asked for outside of a proof")
         rest = value.plus(atom(term), -k)
-        sides = [
-            self._upper(rest.plus(self.linear(side), k), depth - 1)  # type: ignore[operator]
-            for side in term.children
-        ]
+        sides = [self._upper(rest.plus(linear(side), k), depth - 1) for side in term.children]
         return min(sides) if (type(term) is Min) == (k > 0) else max(sides)
 
     def _upper_by(self, value: Linear, known: Inequality, depth: int) -> int:

@@ -36,7 +36,7 @@ class Simplifier:
         self.facts = facts
         self.bounds = BoundAnalyzer(facts.bounds)
         self.moduli = ModularAnalyzer(facts.modular)
-        self._prover = Prover(self.bounds, facts, self.linear)
+        self._prover = Prover(self.bounds, facts)
         self._plain = not facts.sums
         self.knows_moduli = bool(facts.modular)
         self._simple: dict[Expr, Expr] = {}
@@ -52,7 +52,7 @@ class Simplifier:
                     break
             else:
                 return interval(self.bounds, value)
-        return self._prover.bound(value)
+        return self._prover.bound(value, self.linear)
 
     def bound_of(self, expr: Expr) -> ConstIntBound:
         """Constant bounds of an expression as it stands."""

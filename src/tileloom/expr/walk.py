@@ -57,19 +57,17 @@ def _rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], done: dict[Expr, E
 
 def free_vars(expr: Expr) -> frozenset[Var]:
     """The variables of `expr` that it does not bind itself (memoised)."""
+    if isinstance(expr, Var):  # not memoised: it would hold itself, a cycle
+        return frozenset((expr,))
     memo = expr.memo
     known = memo.get("free_vars")
     if known is not None:
         return known  # type: ignore[no-any-return]
-    result: frozenset[Var]
-    if isinstance(expr, Var):
-        result = frozenset((expr,))
-    else:
-        result = frozenset().union(*[free_vars(child) for child in expr.children])
-        if isinstance(expr, Let):
-            result = free_vars(expr.value) | (free_vars(expr.body) - {expr.var})
-        elif isinstance(expr, Reduce):
-            result -= {axis.var for axis in expr.axis}
+    result: frozenset[Var] = frozenset().union(*[free_vars(child) for child in expr.children])
+    if isinstance(expr, Let):
+        result = free_vars(expr.value) | (free_vars(expr.body) - {expr.var})
+    elif isinstance(expr, Reduce):
+        result -= {axis.var for axis in expr.axis}
     memo["free_vars"] = result
     return result
 

@@ -75,6 +75,11 @@ class Parameter:
         """Whether it is an input of the step; else it is an attribute or the decision."""
         return self.role in _INPUT_ROLES
 
+    @property
+    def is_attr(self) -> bool:
+        """Whether it is an attribute of the step."""
+        return not self.is_input and self.role != "decision"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstructionKind:
@@ -90,6 +95,7 @@ class InstructionKind:
         shown: turns the arguments of the step into what Python text passes to the method.
         check: raises a refusal if the primitive would, and changes nothing.
         front_parameters: those of `front`, else the same as `parameters`.
+        attr_names: of the attributes of a step, in their order.
         signature: what users may pass.
         defaults: the default of each argument of it, if all are passed by position or name.
     """
@@ -108,6 +114,7 @@ class InstructionKind:
     shown: Callable[[Arguments], Arguments] | None
     check: Callable[..., object] | None
     front_parameters: tuple[Parameter, ...]
+    attr_names: tuple[str, ...]
     signature: inspect.Signature
     defaults: Mapping[str, Any] | None
 
@@ -261,6 +268,7 @@ def primitive(
             shown=shown,
             check=check,
             front_parameters=_read_signature(front)[0] if front else parameters,
+            attr_names=tuple(p.name for p in parameters if p.is_attr),
             signature=_without_state(front or func),
             defaults=_defaults(_without_state(front or func)),
         )

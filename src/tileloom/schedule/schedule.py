@@ -37,7 +37,8 @@ class Schedule(PrimitiveMethods):
         seed: of the sampling steps, from 1 to 2**31 - 1; None takes one at random.
         debug_mask: "all" derives everything anew after every step and compares; "none" does not.
         error_render_level: how much refusals show: "detail", "fast" or "none".
-        enable_check: False skips the checks that TVM skips then.
+        enable_check: False skips checks of what blocks start with, read and write, TVM's and our
+            own: for steps that are checked before or after, as a search does.
         trace: False records no steps.
     """
 

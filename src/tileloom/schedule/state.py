@@ -35,7 +35,8 @@ class ScheduleState:
         memo: what analyses have found out about statements, which never change.
         random: the random numbers of sampling primitives.
         func_working_on: the function in which names of blocks are looked up, if it is settled.
-        enable_check: False skips the checks that TVM skips then.
+        enable_check: False skips checks of what blocks start with, read and write, TVM's and our
+            own: for steps that are checked before or after, as a search does.
         debug_mask: 1 checks the references after every step, 2 the memoised analyses.
     """
 

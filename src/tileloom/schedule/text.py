@@ -104,8 +104,7 @@ def _with_rvs(value: IndexMap, rvs: Mapping[str, RV | None]) -> IndexMap:
 def attrs_to_json(kind: InstructionKind, attrs: Sequence[Any]) -> list[Any]:
     """Attributes; truth values are numbers for some kinds."""
     result = []
-    names = [p.name for p in kind.parameters if not p.is_input and p.role != "decision"]
-    for name, value in zip(names, attrs, strict=True):
+    for name, value in zip(kind.attr_names, attrs, strict=True):
         if name in kind.codecs:
             result.append(kind.codecs[name].to_json(value))
         elif kind.int_bools and isinstance(value, bool):
@@ -117,7 +116,7 @@ def attrs_to_json(kind: InstructionKind, attrs: Sequence[Any]) -> list[Any]:
 
 def attrs_from_json(kind: InstructionKind, attrs: Sequence[Any]) -> list[Any]:
     """The inverse of `attrs_to_json`."""
-    names = [p.name for p in kind.parameters if not p.is_input and p.role != "decision"]
+    names = kind.attr_names
     if len(names) != len(attrs):
         raise UserError(f"{kind.name} has the attributes {', '.join(names)}, got {list(attrs)}")
     return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -87,7 +88,7 @@ class Proposer:
     def mutated(self, trace: TraceJSON, mutator: int, seed: int) -> Candidate | None:
         """Another decision in a trace; None if there is none, or it is no legal candidate."""
         random = Random(seed)
-        parent = Trace.from_json(trace)
+        parent = _parsed(json.dumps(trace))
         changed = self.mutators[mutator].apply(parent, self.context, random)
         if changed is None:
             return None
@@ -147,6 +148,12 @@ def intrinsics_of(trace: TraceJSON) -> frozenset[str]:
     """
     steps = [step for step in trace[0] if step[0] == "Annotate" and step[2] == [AUTO_TENSORIZE]]
     return frozenset(str(step[1][1]) for step in steps)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Trace:
+    """The trace of a text, not to be changed: most traces are changed in many ways."""
+    return Trace.from_json(json.loads(text))
 
 
 def trace_key(trace: TraceJSON) -> int:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from .proposals import Candidate, Proposer
 
-#: Candidates that a process is given at a time.
+#: The most candidates that a process is given at a time.
 CHUNK = 8
 #: Programs that a process has at hand.
 _AT_HAND = 4
@@ -53,6 +53,7 @@ class WorkerPool:
 
     def __init__(self, count: int) -> None:
         self._pool: ProcessPoolExecutor | None = None
+        self._count = count
         if count > 1:
             # Programs go through files, of which each process reads those that it needs, once.
             self._folder = TemporaryDirectory(prefix="tileloom-tuner-")
@@ -67,7 +68,7 @@ class WorkerPool:
         self._programs += 1
         path = Path(self._folder.name) / f"{self._programs}.program"
         path.write_bytes(pickle.dumps(proposer))
-        return _InProcesses(self._pool, str(path))
+        return _InProcesses(self._pool, self._count, str(path))
 
     def close(self) -> None:
         """End the processes."""
@@ -92,18 +93,21 @@ class _InProcesses:
     """Makes candidates of the program in a file."""
 
     pool: ProcessPoolExecutor
+    count: int
     path: str
 
     def map(self, task: str, arguments: Sequence[tuple[Any, ...]]) -> list[Candidate | None]:
         """See `Workers`."""
         tasks = [(self.path, task, given) for given in arguments]
-        return list(self.pool.map(_make, tasks, chunksize=CHUNK))
+        share = -(-len(tasks) // (2 * self.count))  # so that no process waits long for the last
+        return list(self.pool.map(_make, tasks, chunksize=max(1, min(CHUNK, share))))
 
 
 def _begin() -> None:
     """What a process does before anything else."""
     # Candidates are made of many small objects, which hold no cycles.
     gc.set_threshold(_OBJECTS)
+    gc.freeze()  # what is there now stays
     # Ctrl-C reaches all processes of a terminal: what it means is decided by the one that tunes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -182,6 +182,8 @@ def linear_form(value: Expr) -> tuple[tuple[Term, ...], int] | None:
     >>> i, j = Var("i"), Var("j"); linear_form(i * 4 + j + 3)
     (((i, 4), (j, 1)), 3)
     """
+    if isinstance(value, Var):
+        return ((value, 1),), 0
     memo = value.memo
     if "schedule.linear" in memo:
         return memo["schedule.linear"]  # type: ignore[no-any-return]
@@ -190,8 +192,6 @@ def linear_form(value: Expr) -> tuple[tuple[Term, ...], int] | None:
 
 
 def _linear_form(value: Expr) -> tuple[tuple[Term, ...], int] | None:
-    if isinstance(value, Var):
-        return ((value, 1),), 0
     if isinstance(value, IntImm):
         return (), value.value
     if isinstance(value, (Add, Sub)):

@@ -63,9 +63,10 @@ def cache_write(
     written = block.block.writes[write_buffer_index]
     buffer, scope = written.buffer, scope_root(block)
     only_writer(state, scope, buffer)
-    check_starts(state, block, buffer, "a cache")
+    if state.enable_check:
+        check_starts(state, block, buffer, "a cache")
+        _check_read_before(state, block, buffer)
     check_declared(state, block, buffer)
-    _check_read_before(state, block, buffer)
     listed = consumers_in(block, consumer_blocks)
     others = [s for s in consumers(state, block) if s not in listed]
     order = block_scope(state, scope.block).blocks
@@ -73,10 +74,10 @@ def cache_write(
     outer = domains_around(location.place)
     given = outer_condition(state.realize(block), outer)
     region = written_region(state, block, written, location.place, given)
-    if buffer not in scope.block.alloc_buffers:
-        _check_all_written(state, block, written, location.place, region, given)
-    else:
+    if buffer in scope.block.alloc_buffers:
         check_made_whole(state, block, written, location.place, given)
+    elif state.enable_check:
+        _check_all_written(state, block, written, location.place, region, given)
     whole = own_shape(region, scope, location)
     own, region = whole is not None, whole or region
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region] if own else None)

@@ -84,6 +84,9 @@ def summary(expr: Expr) -> Summary:
     kind = type(expr)
     if kind is IntImm or kind is FloatImm:
         return _CONSTANT
+    if isinstance(expr, BufferLoad):  # not memoised: it would hold itself
+        inner = tuple(load for index in expr.indices if has_load(index) for load in _loads(index))
+        return Summary(ZEROS, (*inner, expr), True)
     known = expr.memo.get("tune.summary")
     if known is None:
         known = expr.memo["tune.summary"] = _summary(expr)
@@ -93,9 +96,6 @@ def summary(expr: Expr) -> Summary:
 def _summary(expr: Expr) -> Summary:
     if isinstance(expr, Var):
         return _VARIABLE
-    if isinstance(expr, BufferLoad):
-        inner = tuple(load for index in expr.indices if has_load(index) for load in _loads(index))
-        return Summary(ZEROS, (*inner, expr), True)
     place = place_of(expr)
     counts = ZEROS if place is None else _UNIT[place]
     loads: tuple[BufferLoad, ...] = ()
@@ -150,10 +150,12 @@ def folded(expr: Expr) -> Expr:
     >>> folded(y * Select(x < 3, const(0.5), const(5.0)))
     y
     """
-    known = expr.memo.get("tune.folded")
-    if known is None:
-        known = expr.memo["tune.folded"] = rewrite(expr, _folded)
-    return known
+    memo = expr.memo
+    if "tune.folded" not in memo:
+        found = rewrite(expr, _folded)
+        memo["tune.folded"] = None if found is expr else found  # no node holds itself
+    known: Expr | None = memo["tune.folded"]
+    return expr if known is None else known
 
 
 def _folded(expr: Expr) -> Expr | None:
