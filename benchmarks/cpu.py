@@ -121,6 +121,7 @@ def elementwise() -> list[Workload]:
             moved=2 * 4 * 8 * 1024 * 768,
         ),
         *(reduction(axis) for axis in (0, 1, None)),
+        *(argmax(axis) for axis in (0, 1)),
     ]
 
 
@@ -141,6 +142,24 @@ def reduction(axis: int | None) -> Workload:
         },
         rtol=1e-3,
         atol=2e-2,
+        moved=4 << 24,
+    )
+
+
+def argmax(axis: int) -> Workload:
+    """Where the largest elements of a matrix are along an axis."""
+    return Workload(
+        f"argmax_axis{axis}_4096x4096",
+        normal((4096, 4096)),
+        lambda x: np.argmax(x, axis=axis),
+        {
+            "tileloom": peers.tileloom(lambda x: tnp.argmax(x, axis=axis)),
+            "torch": peers.torch(lambda torch: lambda x: torch.argmax(x, axis)),
+            "numpy": peers.numpy(lambda x: np.argmax(x, axis=axis)),
+            "onnxruntime": peers.onnxruntime(
+                lambda node: [node("ArgMax", ["x0"], ["y"], axis=axis, keepdims=0)], kind="int64"
+            ),
+        },
         moved=4 << 24,
     )
 
