@@ -40,7 +40,7 @@ class Numbers:
     def made(self, number: int) -> Candidate | None:
         if number % 5 == 0:
             return None
-        return Candidate([number], number, np.array([[float(number)]]), number // 2 + 1)
+        return Candidate(f"[{number}]", number, np.array([[float(number)]]), number // 2 + 1)
 
 
 def test_each_program_is_proposed_once() -> None:

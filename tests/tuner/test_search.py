@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,9 +44,9 @@ class Numbers:
     def sampled(self, seed: int) -> Candidate | None:
         return self.made(Random(seed).integer(0, 1000))
 
-    def mutated(self, trace: list[Any], mutator: int, seed: int) -> Candidate | None:
+    def mutated(self, text: str, mutator: int, seed: int) -> Candidate | None:
         step = 2 * Random(seed).integer(0, 2) - 1
-        return self.made(trace[0] + step * (1, 10)[mutator])
+        return self.made(json.loads(text)[0] + step * (1, 10)[mutator])
 
     def exact(self, trace: list[Any]) -> Candidate | None:
         return self.made(trace[0])
@@ -53,7 +54,7 @@ class Numbers:
     def made(self, number: int) -> Candidate | None:
         if number % 2 or not 0 <= number < 1000:
             return None
-        return Candidate([number], number, np.array([[float(number)]]), number)
+        return Candidate(f"[{number}]", number, np.array([[float(number)]]), number)
 
 
 class Exact(RandomModel):
@@ -239,7 +240,7 @@ def test_making_candidates_leaves_no_cycles() -> None:
     gc.collect()
     gc.disable()
     try:
-        found = [made.mutated(first.trace, 0, seed) for seed in range(1, 9)]
+        found = [made.mutated(first.text, 0, seed) for seed in range(1, 9)]
         assert gc.collect() == 0
     finally:
         gc.enable()

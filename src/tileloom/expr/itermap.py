@@ -132,11 +132,11 @@ def iter_map_simplify(
     Indices that are not affine are simplified one by one.
     """
     exprs = [as_expr(index) for index in indices]
-    known = domain_analyzer(dom_map) if analyzer is None else _with_domains(analyzer, dom_map)
     if not simplify_trivial_iterators:
         # A variable with a single value stays visible.
         known = Analyzer({v: d for v, d in dom_map.items() if not is_int(as_expr(d.extent), 1)})
         return [known.simplify(expr) for expr in exprs]
+    known = domain_analyzer(dom_map) if analyzer is None else _with_domains(analyzer, dom_map)
     result = detect_iter_map(exprs, dom_map, predicate, check_level, analyzer)
     if not result:
         return [known.simplify(expr) for expr in exprs]

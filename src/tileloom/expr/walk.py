@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import is_not
 
 from ..base.late import TYPE_CHECKING
-from .nodes import Expr, Let, Var
+from .nodes import Expr, IntImm, Let, Var
 from .reduction import Reduce
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
     >>> x, y = Var("x"), Var("y"); substitute(x * 2, {x: y + 1})
     (y + 1) * 2
     """
-    if not values:
+    if not values or type(expr) is IntImm:
         return expr
     return _substitute(expr, values, {})
 

@@ -40,7 +40,8 @@ class Candidate:
     """A scheduled program that may be measured.
 
     Attributes:
-        trace: all its steps, postprocessing too, as `Trace.as_json` gives them.
+        text: JSON of its trace, which is a list of lists of lists: those of a population would be
+            what the garbage collector looks through all the time.
         key: tells traces apart.
         features: of its stores.
         program: the structural hash of the program, where all steps were checked: other traces
@@ -48,11 +49,17 @@ class Candidate:
         intrinsics: that rules have tiled for, see `intrinsics_of`.
     """
 
-    trace: TraceJSON
+    text: str
     key: int
     features: NDArray[np.float64]
     program: int = 0
     intrinsics: frozenset[str] = frozenset()
+
+    @property
+    def trace(self) -> TraceJSON:
+        """All its steps, postprocessing too, as `Trace.as_json` gives them."""
+        found: TraceJSON = json.loads(self.text)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +92,20 @@ class Proposer:
         except UserError:  # a refusal: what was drawn is not possible here
             return None
 
-    def mutated(self, trace: TraceJSON, mutator: int, seed: int) -> Candidate | None:
-        """Another decision in a trace; None if there is none, or it is no legal candidate."""
+    def mutated(self, text: str, mutator: int, seed: int) -> Candidate | None:
+        """Another decision in a trace; None if there is none, or it is no legal candidate.
+
+        Args:
+            text: JSON of the trace.
+        """
         random = Random(seed)
-        parent = _parsed(json.dumps(trace))
-        changed = self.mutators[mutator].apply(parent, self.context, random)
+        changed = self.mutators[mutator].apply(_parsed(text), self.context, random)
         if changed is None:
             return None
         draws = (inst for inst in changed.insts if inst.kind.name.startswith("Sample"))
         if any(inst not in changed.decisions for inst in draws):
             return self._made(changed, random.fork_seed())  # the seed has a say in it
-        place = id(self), trace_key(changed.as_json(remove_postproc=True))
+        place = id(self), text_key(json.dumps(changed.as_json(remove_postproc=True)))
         if place not in _KNOWN:
             if len(_KNOWN) >= _MOST_KNOWN:
                 _KNOWN.clear()
@@ -136,8 +146,8 @@ class Proposer:
         if sch.trace is None:
             return None
         trace = sch.trace.as_json()
-        features, intrinsics = self.extract(sch.mod), intrinsics_of(trace)
-        return Candidate(trace, trace_key(trace), features, intrinsics=intrinsics)
+        text, features = json.dumps(trace), self.extract(sch.mod)
+        return Candidate(text, text_key(text), features, intrinsics=intrinsics_of(trace))
 
 
 def intrinsics_of(trace: TraceJSON) -> frozenset[str]:
@@ -156,10 +166,10 @@ def _parsed(text: str) -> Trace:
     return Trace.from_json(json.loads(text))
 
 
-def trace_key(trace: TraceJSON) -> int:
-    """A number for the steps of a trace, the same in every process.
+def text_key(text: str) -> int:
+    """A number for the text of a trace, the same in every process.
 
-    >>> trace_key([[], []]) == trace_key([[], []]) != trace_key([[], [[0, 1]]])
+    >>> text_key("[[], []]") == text_key("[[], []]") != text_key("[[], [[0, 1]]]")
     True
     """
-    return int.from_bytes(blake2b(json.dumps(trace).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..schedule.random import Random
 from .cost_model import Floats
-from .proposals import Candidate, TraceJSON
+from .proposals import Candidate
 from .strategy import SearchStrategy
 
 #: By MetaSchedule's name.
@@ -137,13 +137,13 @@ class EvolutionarySearch(SearchStrategy):
         parent_of, mutator_of = _drawer(scores.tolist()), _drawer(self.probabilities)
         for _ in range(self.config.genetic_max_fail_count + 1):
             waiting = [i for i, child in enumerate(children) if child is None]
-            tasks: list[tuple[TraceJSON, int, int]] = []
+            tasks: list[tuple[str, int, int]] = []
             places: list[int] = []
             for i in waiting:
                 parent = parents[i] = parent_of(self._random)
                 if self._random.uniform() < self.config.genetic_mutate_prob:
                     mutator = mutator_of(self._random)
-                    tasks.append((population[parent].trace, mutator, self._random.fork_seed()))
+                    tasks.append((population[parent].text, mutator, self._random.fork_seed()))
                     places.append(i)
                 elif parent not in kept:
                     kept.add(parent)

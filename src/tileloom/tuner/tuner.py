@@ -99,10 +99,7 @@ class MeasureOn:
         script, threads = context.mod.script(), asked_num_threads()
         baseline = None if best is None else json.dumps(best)
         about: dict[str, Any] = {"seed": self.seed, "threads": threads, "timing": self.timing}
-        tasks = [
-            MeasureTask(script, json.dumps(c.trace), context.target, baseline, **about)
-            for c in candidates
-        ]
+        tasks = [MeasureTask(script, c.text, context.target, baseline, **about) for c in candidates]
         return measure(tasks, self.executor, self.limits)
 
 
@@ -379,7 +376,7 @@ class _Running:
         first, *others = [record.trace for record in fastest]
         others = [*(trace for trace in others if trace != default), default]
         others = [trace for trace in others if trace != first]
-        candidates = [Candidate(trace, 0, _NO_FEATURES) for trace in others]
+        candidates = [Candidate(json.dumps(trace), 0, _NO_FEATURES) for trace in others]
         found = list(self.measure(self.task.context, candidates, first))
         known = {k: outcome.ratio for k, outcome in enumerate(found) if outcome.baseline_seconds}
         if not known:

@@ -55,7 +55,7 @@ class _Proposer(Proposer):
 
     def _candidate(self, sch: OurSchedule) -> Candidate | None:
         found = super()._candidate(sch)
-        return None if found is None else Candidate(found.trace, found.key, sch)  # type: ignore[arg-type]
+        return None if found is None else Candidate(found.text, found.key, sch)  # type: ignore[arg-type]
 
     def from_space(self, sch: OurSchedule) -> Candidate | None:
         """The candidate of a schedule that lacks its postprocessing steps only."""
