@@ -143,3 +143,12 @@ def test_a_forked_child_has_its_own_copy(fresh: Pool) -> None:
 
 def test_bfloat16_item() -> None:
     assert empty((2,), "bfloat16").dtype == np.dtype(ml_dtypes.bfloat16)
+
+
+def test_free_blocks_are_kept_while_there_is_memory(fresh: Pool) -> None:
+    array = fresh.empty((4096,), FLOAT)
+    del array
+    kept = fresh.kept_bytes()
+    assert kept > 0
+    other = fresh.empty((1 << 20,), FLOAT)
+    assert other.size and fresh.kept_bytes() == kept

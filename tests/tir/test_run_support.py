@@ -54,6 +54,12 @@ def test_views(kind: str, shape: Any, strides: Any, offset: int, expected: Any) 
     assert found.tolist() == expected
 
 
+def test_vectors_are_seen_as_their_elements() -> None:
+    memory = np.arange(8, dtype="int32").reshape(2, 4)
+    found = support.view(memory, dtype("int32"), (2, 3), None, 1, "A")
+    assert found.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
 @pytest.mark.parametrize(
     ("kind", "shape", "offset"),
     [("int32", (11,), 0), ("int32", (10,), 1), ("int32", (2,), -1), ("int32x4", (3,), 0)],

@@ -47,6 +47,11 @@ def test_by_buffers() -> None:
     ]:
         with pytest.raises(ShapeError, match=message):
             specialize(general, values)
+    moved = general.replace(
+        buffer_map={**general.buffer_map, a: make_buffer((m, k), name="A", elem_offset=Var("at"))}
+    )
+    found = specialize(moved, {a: make_buffer((7, 1))}).buffers[0]
+    assert found.static_shape == (7, 1) and isinstance(found.elem_offset, Var)
     static = matmul(2, 3, 4)
     with pytest.raises(ShapeError, match="extent 1 of buffer 'A' is 4, got 5"):
         specialize(static, {static.params[0]: make_buffer((2, 5))})

@@ -28,6 +28,7 @@ from tileloom.expr import (
     Var,
     const,
 )
+from tileloom.target import target
 from tileloom.tir import (
     AllocateConst,
     Block,
@@ -344,3 +345,11 @@ def test_what_a_pointer_points_to_counts() -> None:
     assert not alike(base, through("handle", "float16", "global"))
     assert not alike(base, through("handle", "float32", "shared"))
     assert not structural_equal(base, PrimFunc((v := Var("p"),), Evaluate(v)))
+
+
+def test_functions_for_machines() -> None:
+    plain = copy_func()
+    funcs = [plain, *(plain.with_attr("target", target(f"cuda -arch=sm_{n}")) for n in (80, 90))]
+    assert len({structural_hash(func) for func in funcs}) == 3
+    again = plain.with_attr("target", target("cuda -arch=sm_90"))
+    assert structural_hash(again) == structural_hash(funcs[2])

@@ -333,3 +333,16 @@ def test_parts_of_arrays_are_not_assigned() -> None:
 
     with pytest.raises(tl.TraceError, match="in parts"):
         tl.jit(f)(X)
+
+
+def test_a_number_taken_out_is_no_view() -> None:
+    """A row would be one, and changing it would change what it is of."""
+
+    def function(x: Any) -> Any:
+        y = x * 1.0
+        number = y[0, 1]
+        number += 7
+        return y, number
+
+    for found, expected in zip(tl.jit(function)(X), function(X), strict=True):
+        np.testing.assert_array_equal(found, expected)

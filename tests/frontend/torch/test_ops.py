@@ -136,7 +136,7 @@ CASES: list[tuple[Any, ...]] = [
     ("as_strided.default", n(12), [3, 2], [4, 1], 1), ("as_strided.default", n(12), [4, 3], [1, 4]),
     ("as_strided.default", n(12), [2, 3], [3, 1], 6), ("as_strided.default", n(5), [3, 3], [1, 1]),
     ("as_strided.default", n(12), [0, 3], [3, 1]), ("as_strided.default", n(3), [2, 3], [0, 1]),
-    ("as_strided.default", n(12)[4:10], [2, 2], [3, 1], 5),
+    ("as_strided.default", n(12)[4:10], [2, 2], [3, 1], 5), ("as_strided.default", n(4), [1], [1]),
     # Resampling by sizes, and by scales that are not what the sizes make.
     *[(f"{name}.default", n(1, 2, 5, 7, 3)[(slice(None), slice(None), *[0] * (3 - rank))],
        [3 * size // 2 for size in (5, 7, 3)[3 - rank :]], *given)

@@ -190,3 +190,11 @@ def test_expansion_of_narrow_floats_computes_in_float32() -> None:
     kinds = {node.op.name: node.outputs[0].dtype for node in nodes}
     assert kinds["exp"] == "float32"
     assert nodes[-1].op.name == "cast" and nodes[-1].outputs[0].dtype == "float16"
+
+
+def test_attention_of_great_scores() -> None:
+    """The largest score of a row is taken off before the exponential."""
+    q, k = np.full((2, 4), 40.0, "float32"), np.eye(3, 4, dtype="float32") * [[1], [2], [3]]
+    v = np.arange(6, dtype="float32").reshape(3, 2)
+    found = check(lambda *t: ops.attention(*t, scale=10.0), q, k.astype("float32"), v)
+    np.testing.assert_allclose(found, [v[2], v[2]])

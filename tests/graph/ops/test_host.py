@@ -100,3 +100,14 @@ def test_linear_algebra(rng: np.random.Generator) -> None:
         values(ops.inverse, np.zeros((2, 2)))
     with pytest.raises(ShapeError, match="det: needs square matrices"):
         values(ops.det, np.zeros((2, 3)))
+
+
+def test_constants_of_one_value_are_computed() -> None:
+    twos = np.full((2, 3), 2.0, "float32")
+    found = check(lambda t: ops.add(t, ops.constant(twos)), twos)
+    np.testing.assert_array_equal(found, twos + twos)
+
+
+def test_numbers_alone_make_tensors() -> None:
+    found = check(lambda t: ops.add(t, ops.cast(ops.add(1.5, 2.0), t.dtype)), np.float32([1, 2]))
+    assert found.tolist() == [4.5, 5.5]

@@ -269,3 +269,22 @@ def test_memory_of_a_kernel_is_not_the_hosts() -> None:
 
     with pytest.raises(UserError, match="'S', memory of one kernel, is used outside of its"):
         gpu_lower(func)
+
+
+def test_pointers_to_merged_memory_are_not_passed_on() -> None:
+    """Whoever gets one would have to know where in the one allocation it is."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((32,), "float32")):
+    for x in T.thread_binding(32, thread="threadIdx.x"):
+        with T.block("B"):
+            vx = T.axis.spatial(32, x)
+            S = T.alloc_buffer((32,), scope="shared.dyn")
+            R = T.alloc_buffer((32,), scope="shared.dyn")
+            S[vx] = A[vx]
+            R[vx] = S[vx]
+            T.evaluate(T.call_extern("int32", "known_to_others", S.data))
+            A[vx] = R[vx]
+""")
+    with pytest.raises(UserError, match="the pointer to dynamic shared memory S is passed on"):
+        gpu_lower(func)

@@ -35,8 +35,6 @@ def _infer(types: Types, attrs: Attrs) -> list[TensorType]:
 
 def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
     mode: Any = attrs["mode"]
-    if not arrays[0].ndim:
-        return [arrays[0]]
     if mode != "constant":
         return [np.pad(arrays[0], attrs["pads"], mode)]
     # np.pad knows no fill value for extension types.

@@ -121,3 +121,10 @@ def test_programs_with_one_anchor() -> None:
     assert database.has_workload(other) and not database.has_workload(product(32))
     with pytest.raises(ValueError, match="unknown equality"):
         ms.database.MemoryDatabase("by-name")
+
+
+def test_a_database_of_files_needs_to_know_where(tmp_path: Path) -> None:
+    given: Any
+    for given in ({}, {"path_workload": str(tmp_path / "w.json")}):
+        with pytest.raises(ValueError, match="say work_dir, or path_workload"):
+            ms.database.JSONDatabase(**given)

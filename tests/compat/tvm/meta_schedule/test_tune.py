@@ -117,6 +117,17 @@ def test_candidates_that_compute_something_else_failed(monkeypatch: pytest.Monke
     assert [result.run_secs for result in results] == [[0.5], None]
     assert results[1].error_msg == "LocalRunner: C is off by 1"
     assert len(code) == 2
+    with pytest.raises(ValueError, match="the context has no program"):
+        _checked.measure_checked(ms.TuneContext(), candidates, ms.runner.LocalRunner())
+
+
+def test_callbacks_by_name() -> None:
+    found = ms.MeasureCallback.create("default")
+    assert [type(each).__name__ for each in found] == [
+        "AddToDatabase", "RemoveBuildArtifact", "UpdateCostModel",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="unknown callback 'nothing', known are"):
+        ms.MeasureCallback.create("nothing")
 
 
 def test_turns_until_the_trials_are_spent() -> None:

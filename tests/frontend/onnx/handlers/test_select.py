@@ -44,6 +44,10 @@ def test_one_hot(axis: int, depth: int) -> None:
     check_with_runtime("OneHot", 11, [i64(0, 2, -1), np.array(depth), f32(5, 7)], axis=axis)
 
 
+def test_one_hot_of_nothing() -> None:
+    assert run_node("OneHot", i64(0, 2), np.array(0), f32(5, 7)).shape == (2, 0)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("count", [1, 2])
 def test_compress(axis: int | None, count: int) -> None:
