@@ -23,7 +23,7 @@ from .tuning_programs import PROGRAMS, Language, Program
 
 _WARM_SECONDS = 0.03
 _LINE = 64  # bytes
-_BATCH = 64  # candidates of a round, the default of both
+_TVM_BATCH = 64  # candidates of a round, its default
 _TVM_BUILD_SECONDS = 90.0
 
 
@@ -67,7 +67,6 @@ class Tileloom:
             records=folder / "records.db",
             seed=seed,
             workers=self._workers(),
-            batch=_BATCH,
             on_round=lambda tasks, chosen, spent: seconds.append(tasks[chosen].seconds),
         )
         (folder / "trace.json").write_text(json.dumps(found.trace))
@@ -114,7 +113,7 @@ class TVM:
             target,
             str(folder),
             max_trials_global=trials,
-            num_trials_per_iter=_BATCH,
+            num_trials_per_iter=_TVM_BATCH,
             builder=builder,
             seed=seed,
         )

@@ -62,7 +62,7 @@ INTERRUPTED = 130  # what shells expect after Ctrl-C
     help="Candidates to measure, over all kernels; 0 shows what is on record.",
 )
 @click.option("--trials-per-task", type=click.IntRange(min=1), help="Of one kernel at most.")
-@click.option("--batch", type=click.IntRange(min=1), default=64, show_default=True, help="A round.")
+@click.option("--batch", type=click.IntRange(min=1), default=32, show_default=True, help="A round.")
 @click.option(
     "--records",
     metavar="PLACE",

@@ -39,7 +39,7 @@ class TuneOptions:
         executor: where candidates are measured, as `executor_of` takes it.
         workers: processes that make candidates; one for each core of this machine unless told.
         seed: of everything that is drawn.
-        batch: candidates of a round.
+        batch: candidates of a round; the model learns after each.
         cost_model: learns from measurements; boosted trees unless given.
         search: parameters of the evolutionary search, MetaSchedule's unless given.
         strategy: "evolutionary", or without a model: "replay-trace", "replay-func".
@@ -53,7 +53,7 @@ class TuneOptions:
     executor: str = "local"
     workers: int | None = None
     seed: int = 1
-    batch: int = 64
+    batch: int = 32
     cost_model: CostModel | None = None
     search: SearchConfig = field(default_factory=SearchConfig)
     strategy: str = EVOLUTIONARY

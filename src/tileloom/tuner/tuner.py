@@ -137,7 +137,7 @@ class TuneConfig:
 
     trials: int
     trials_per_task: int | None = None
-    batch: int = 64
+    batch: int = 32
     seed: int = 1
     workers: int = 1
     search: SearchConfig = field(default_factory=SearchConfig)
