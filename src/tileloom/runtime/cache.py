@@ -34,7 +34,7 @@ _SUFFIX = ".bin"
 _STALE_SECONDS = 3600  # a temporary file this old was left by a crash
 _TOUCH_SECONDS = 3600  # uses are noted this often, so that hits seldom write
 _PRUNED_TO = 0.8  # of the limit, so that pruning is rare
-_MOST_IN_MEMORY = 64 << 20  # bytes, where no folder serves
+_MOST_IN_MEMORY = 2 << 20  # bytes, where no folder serves
 
 
 def cache_key(*parts: str | bytes) -> str:
