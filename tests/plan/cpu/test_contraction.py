@@ -12,7 +12,7 @@ import pytest
 from plan.test_contraction import convolution, product
 from tileloom import te
 from tileloom.base.sums import SUM_RUN
-from tileloom.expr import Call, const, free_vars
+from tileloom.expr import Call, const, free_vars, intrin
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
 from tileloom.plan import tile_product
@@ -344,6 +344,37 @@ def test_tiles_of_words_are_full(m: int, n: int, high: int, k: int, filled: int)
 )
 def test_strips_that_are_read_where_they_lie(func: PrimFunc, copied: bool) -> None:
     assert bool(copies_of_left(tiled(func, cpu()))) == copied
+
+
+def convolved(pad: int) -> PrimFunc:
+    """An image of 7 by 7, its channels innermost, which zeros may lie around, with windows of 3."""
+    image, weight = te.placeholder((7, 7, 32), name="A"), te.placeholder((3, 3, 32, 16), name="W")
+    size = 7 + 2 * pad
+    y, x, c = (te.reduce_axis((0, extent), name=name) for name, extent in zip("yxc", (3, 3, 32)))
+    padded = te.compute(
+        (size, size, 32),
+        lambda i, j, k: intrin.if_then_else(
+            intrin.all(i >= pad, i < 7 + pad, j >= pad, j < 7 + pad),
+            image[i - pad, j - pad, k],
+            0.0,
+        ),
+        name="P",
+    )
+    read = padded if pad else image
+    value = lambda i, j, k: te.sum(read[i + y, j + x, c] * weight[y, x, c, k], axis=[y, x, c])  # noqa: E731
+    result = te.compute((size - 2, size - 2, 16), value, name="C")
+    return te.create_prim_func([image, weight, result])
+
+
+@pytest.mark.parametrize(("pad", "copied"), [(1, True), (0, False)])
+def test_strips_of_a_padded_image_are_copied_in_vectors(pad: int, copied: bool) -> None:
+    """Even for one panel: what lies outside is not told apart element by element."""
+    sch = tiled(convolved(pad), cpu())
+    strips = [name for name in blocks(sch) if name.startswith(("A", "P"))]
+    assert bool(strips) == copied
+    if copied:
+        *_, depth = loops(sch, strips[0])
+        assert extents(sch, strips[0])[-2:] == [3, 32] and marks(depth) == {LANES: 16}
 
 
 def through_a_block(n: int, deep: bool, kind: str = "float16") -> PrimFunc:

@@ -18,10 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...base.sums import SUM_RUN
-from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
+from ...expr import Call, FloorDiv, IndexMap, IntImm, Select, Var, post_order
 from ...expr.dot_ops import DOT_OFFSET
 from ...expr.extents import is_number, known_extent, limits, usual
 from ...expr.tile_ops import TILE_ROWS
+from ...schedule.analysis.blocks import leaf_store
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.intrinsics.amx import amx_product
 from ...schedule.library.product import Product
@@ -134,6 +135,15 @@ def _names_after(sch: Schedule, product: BlockRV) -> set[str]:
                 found.add(sch.get(reader).name_hint)
                 work.append(reader)
     return found
+
+
+def _chooses(copy: Block) -> bool:
+    """Whether what is copied depends on where it is."""
+    store = leaf_store(copy)
+    return store is not None and any(
+        isinstance(node, Select) or (isinstance(node, Call) and node.op == "tir.if_then_else")
+        for node in post_order(store.value)
+    )
 
 
 @dataclass(frozen=True)
@@ -352,11 +362,15 @@ class _Tiling:
         )
 
     def _copies_left(self) -> bool:
-        """Whether strips of the left operand are converted before all panels read them."""
-        if self.words or self.offset:
+        """Whether strips of the left operand are made before all panels read them.
+
+        Such as those of a padded image, where what lies outside of it is told apart in vectors
+        then, and not for each element that a panel reads.
+        """
+        copy: Block = self.sch.get(self.left)
+        if self.words or self.offset or _chooses(copy):
             return True
         often = -(-self.product.columns // self.tiles.width) >= WORTH_COPYING
-        copy: Block = self.sch.get(self.left)
         converts = copy.reads[0].buffer.dtype is not copy.writes[0].buffer.dtype
         return often and converts and self.product.left.deep
 
@@ -394,13 +408,19 @@ class _Tiling:
         return task, strip, panel, depth
 
     def _vectorize_copy(self) -> None:
-        """Copy a strip along the depth, in vectors; one whose columns lie in pieces, in squares."""
+        """Copy a strip along the depth, in vectors; one whose columns lie in pieces, in squares.
+
+        Windows are copied line by line, so that where a line is has to be worked out once.
+        """
         sch = self.sch
         *_, row, depth = sch.get_loops(self.left)
         if self.words:
             sch.storage_align(self.left, 0, -2, UNIT, APART)
         if self.words and not self.product.left.deep and self.tiles.height >= self.lanes:
             sch.annotate(row, TILE, self.lanes)
+        steps = self.product.steps
+        if not self.words and len(steps) > 1 and steps[-1] >= self.lanes:
+            *_, depth = sch.split(depth, [None, *steps[1:]])
         sch.annotate(depth, LANES, self.lanes)
 
     def _vectorize_packing(self) -> None:
