@@ -198,7 +198,7 @@ def test_a_trace_makes_the_same_tiles() -> None:
 def test_strips_and_panels_are_shared() -> None:
     """Few panels: workers share strips, over panels that are packed before them."""
     few, many = (
-        tiled(product((96, 64), (64, 32), "ik,kj->ij")),
+        tiled(product((96, 64), (32, 64), "ik,jk->ij")),
         tiled(product((96, 64), (64, 256), "ik,kj->ij")),
     )
     for sch, outermost, packs in ((few, 1, "serial"), (many, 0, "parallel")):

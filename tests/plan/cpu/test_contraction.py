@@ -105,8 +105,7 @@ def test_loops_over_tiles(m: int, n: int, k: int, kind: str, bits: int) -> None:
     assert bool(ragged) == bool(free_vars(predicate))
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("n", [16, 70])
+@pytest.mark.parametrize(("n", "transposed"), [(16, True), (70, False), (70, True)])
 def test_a_tile_is_started_summed_and_stored_in_one_place(n: int, transposed: bool) -> None:
     sch = tiled(matmul(13, n, 30, transposed=transposed), cpu())
     names = blocks(sch)
@@ -121,6 +120,16 @@ def test_a_tile_is_started_summed_and_stored_in_one_place(n: int, transposed: bo
     width = min(32, 16 * ceil(n / 16))
     panels = sch.get(sch.get_block(packs)).writes[0].buffer
     assert numbers(panels.shape) == [ceil(n / width), 30, width]
+
+
+@pytest.mark.parametrize(
+    ("n", "packed"),
+    [(16, False), (64, False), (96, True), (17, True), (8, True)],  # 64: four vectors
+)
+def test_short_lines_are_read_where_they_lie(n: int, packed: bool) -> None:
+    """Those that are whole panels; then memory holds next to each other what panels would."""
+    names = blocks(tiled(matmul(13, n, 30), cpu()))
+    assert [name.startswith("B_") for name in names] == [True] * packed + [False] * 3
 
 
 # ---------------------------------------------------------------------------- workers

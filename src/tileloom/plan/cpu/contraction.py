@@ -4,7 +4,8 @@ A *panel* is as many columns of the right operand as one or two vectors hold, pa
 innermost loops read it in order. A *strip* is some rows of the left operand. A tile of the result,
 a strip by a panel, stays in registers along the whole depth; then the blocks that follow the
 product finish it. Workers share groups of panels, which each packs for itself; where there are few
-panels they share strips, over panels that were packed before.
+panels they share strips, over panels that were packed before. What lies like panels already is not
+packed.
 
 Everything is made of schedule primitives: operands are brought into form by `reindex` and
 `transform_layout`, ragged edges by `pad_einsum`, panels by `compute_at`, and what follows by
@@ -30,7 +31,7 @@ from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.cost import PARALLEL_WORK
-from ...tir import Block, Buffer, BufferRegion
+from ...tir import Block, Buffer, BufferLoad, BufferRegion
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
 from .nests import LANES, TILE, WORK
@@ -52,6 +53,8 @@ PANELS, PANEL_BYTES, READ_ONCE_BYTES = 10, 1 << 20, 1 << 18
 BEGIN_TASK = 0.5
 #: Tasks for each worker that are so many that it does not matter how they are shared.
 EVEN = 8
+#: Vectors in a line of a right operand that needs no packing.
+NARROW = 4
 #: Panels that must read a strip of the left operand to make up for converting it before.
 WORTH_COPYING = 4
 #: Steps along the depth before a sum is put aside, for the sake of its rounding errors.
@@ -233,12 +236,13 @@ class _Tiling:
         self.tiles = choose_tiles(
             product, self.lanes, rows, self.workers, self.packed, height=exactly
         )
+        self.packs = not self.packed and not self._is_narrow()
 
     def run(self) -> None:
         """Cut the loops, and put everything where it belongs."""
         sch = self.sch
         self._flatten_result()
-        if self.packed:
+        if not self.packs:
             sch.compute_inline(self.right)
         self._pad()
         sch.set_scope(self.block, 0, "local")
@@ -247,11 +251,11 @@ class _Tiling:
             self._run_along(self.left, sch.get(self.left).writes[0].buffer)
         else:
             sch.compute_inline(self.left)
-        if not self.packed:
+        if self.packs:
             self._lay_out_panels()
         task, strip, panel, depth = self._cut()
         sch.reverse_compute_at(self.result, panel)
-        if not self.packed:
+        if self.packs:
             sch.compute_at(self.right, task, preserve_unit_loops=True)
             self._vectorize_packing()
         if copies:
@@ -306,6 +310,18 @@ class _Tiling:
             return 0
         return width.value
 
+    def _is_narrow(self) -> bool:
+        """Whether lines of the right operand are so short that panels are read in place as well."""
+        product, copy = self.product, self.sch.get(self.right)
+        store = leaf_store(copy)
+        if store is None or not isinstance(store.value, BufferLoad) or product.batch is not None:
+            return False
+        buffer, columns = store.value.buffer, product.columns
+        if not is_number(columns) or columns % self.tiles.width or product.right.deep:
+            return False
+        whole = known_extent(buffer.shape[-1]) == columns and not buffer.strides
+        return whole and dot_of(self.sch, product) is None and columns <= NARROW * self.lanes
+
     def _flatten_result(self) -> None:
         """Let the block that takes the result run over rows and columns."""
         self._run_along(self.result, self._sums())
@@ -334,7 +350,7 @@ class _Tiling:
         whole = [region.buffer for region in self._regions()]
         sch.pad_einsum(self.block, [*batch, height, width, deep])
         padded = [old is not now.buffer for old, now in zip(whole, self._regions(), strict=True)]
-        if padded[self.product.right.position] and not self.packed:
+        if padded[self.product.right.position] and self.packs:
             self.right = self._behind(self.right, self.product.right.position)
         if padded[self.product.left.position]:
             self.left = self._behind(self.left, self.product.left.position)
