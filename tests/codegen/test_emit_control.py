@@ -13,6 +13,7 @@ from codegen.emitting import compare, loaded, results_of, stored
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.driver import build, compile_module, show_stage
 from tileloom.expr import EQ, GT, LT, And, Call, Cast, Expr, Let, Mul, StringImm, Var, const
+from tileloom.runtime import parallel
 from tileloom.target import Target
 from tileloom.tir import (
     Allocate,
@@ -134,16 +135,18 @@ def test_while_that_guards_its_reads() -> None:
 # ---------------------------------------------------------------------------- parallel loops
 
 
-@pytest.mark.parametrize("extent", [0, 1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("extent", [0, 1, 2, 3, 7, 63, 64, 65, 255, 1000])
 @pytest.mark.parametrize("workers", [0, 1, 2, 5])
 def test_parallel_loops_cover_every_iteration_once(extent: int, workers: int) -> None:
+    """Also the last ones, which workers share a few at a time."""
     a, b = buffers(1000, 1000)
     i = Var("i")
     body = stored(b, i, loaded(b, i) + loaded(a, i) + 1)
     notes = {"max_workers": workers} if workers else {}
     loop = For(i, const(0), const(extent), "parallel", body, annotations=notes)
     x, y = np.arange(1000, dtype="i4"), np.zeros(1000, "i4")
-    build(func([a, b], loop))(x, y)
+    with parallel.num_threads(4):  # on however many cores
+        build(func([a, b], loop))(x, y)
     assert y.tolist() == [*range(1, extent + 1), *[0] * (1000 - extent)]
 
 

@@ -8,8 +8,11 @@ that a function hands on what those that it calls return. In a module whose code
 `tileloom_fault(number)` is where the index and the extent of a check that failed are. What only
 other functions of the module call is internal and not inlined: it is compiled once.
 
-A parallel loop becomes a function of its own that runs a contiguous share of the iterations;
-`tileloom_parallel(body, context, max_workers)` calls it on every worker.
+A parallel loop becomes a function of its own that runs some iterations that follow each other.
+`tileloom_parallel(body, context, max_workers)` lets every worker call it, at first for its share:
+the same one each time, so that what one loop leaves in the caches of a core is where the next one
+looks for it. Of many iterations the last ones are shared later, a few at a time, among those
+workers that are done first: cores are not equally fast, nor left alone.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ from .types import I32, I64, PTR, constant, opaque, register_type
 PARALLEL_RUNTIME = "tileloom_parallel"
 #: More than any machine has.
 MOST_WORKERS = 1 << 16
+#: One iteration of so many is shared later, in so many parts for each worker. There have to be half
+#: as many as that: fewer, larger ones would even little out.
+LATER, PARTS = 8, 8
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ class _FunctionEmitter(StmtEmitter):
         body = self._share_function(stmt, captured)
         low = self.index(stmt.min)
         extent = self.index(stmt.extent)
-        values = [self.env[var] for var in captured] + [self.error, low, extent]
+        values = [self.env[var] for var in captured] + [self.error, low, extent, I64(0)]
         context, kind = self._pack(values)
         runner = _trampoline(self.builder.module, body, kind)
         workers = self._most_workers(stmt, extent)
@@ -191,16 +197,16 @@ class _FunctionEmitter(StmtEmitter):
         return context, kind
 
     def _share_function(self, stmt: For, captured: list[Var]) -> ir.Function:
-        """`void share(captured..., error, low, extent, worker, workers)`."""
+        """`void share(captured..., error, begin, end)`."""
         module = self.builder.module
         types = [self.env[var].type for var in captured]
         types = [PTR if isinstance(t, ir.PointerType) else t for t in types]
-        signature = ir.FunctionType(ir.VoidType(), [*types, PTR, I64, I64, I32, I32])
+        signature = ir.FunctionType(ir.VoidType(), [*types, PTR, I64, I64])
         name = module.get_unique_name(f"{self.function.name}.{stmt.loop_var.name}")
         function = ir.Function(module, signature, name)
         function.linkage = "internal"
         function.attributes.add("noinline")  # keeps the promise that pointers do not overlap
-        *values, error, low, extent, worker, workers = function.args
+        *values, error, begin, end = function.args
         noalias = self.noalias and self.views.isdisjoint(captured)
         inner = _FunctionEmitter(function, error, self.messages, self.kernels, noalias)
         inner.in_parallel = True
@@ -212,35 +218,55 @@ class _FunctionEmitter(StmtEmitter):
             value.name = var.name
             if noalias and isinstance(value.type, ir.PointerType):
                 value.add_attribute("noalias")
-        inner.run_share(stmt, (low, extent), (worker, workers))
+        inner.counted(stmt, begin, end, known=False)
+        inner.builder.ret_void()
         return function
-
-    def run_share(
-        self, stmt: For, span: tuple[ir.Value, ir.Value], who: tuple[ir.Value, ir.Value]
-    ) -> None:
-        """This worker's part of the loop, then return."""
-        b, (low, extent) = self.builder, span
-        worker, workers = (b.zext(value, I64) for value in who)
-
-        def bound(number: ir.Value) -> ir.Value:
-            return b.add(low, b.sdiv(b.mul(extent, number), workers), flags=("nsw",))
-
-        self.counted(stmt, bound(worker), bound(b.add(worker, I64(1))), known=False)
-        b.ret_void()
 
 
 def _trampoline(module: ir.Module, body: ir.Function, kind: ir.LiteralStructType) -> ir.Function:
-    """`void f(context, worker, workers)`, which unpacks the context and calls `body`."""
+    """`void f(context, worker, workers)`: all that a worker does of a loop.
+
+    The context ends with the first iteration, how many there are, and how many of those that are
+    shared later somebody has taken.
+    """
     signature = ir.FunctionType(ir.VoidType(), [PTR, I32, I32])
     function = ir.Function(module, signature, f"{body.name}.run")
     function.linkage = "internal"
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    context, worker, workers = function.args
-    values = []
-    for k, element in enumerate(kind.elements):
-        slot = b.gep(context, [I32(0), I32(k)], inbounds=True, source_etype=kind)
-        values.append(b.load(slot, typ=element))
-    b.call(body, [*values, worker, workers])
+    context, *who = function.args
+    slots = [
+        b.gep(context, [I32(0), I32(k)], inbounds=True, source_etype=kind)
+        for k in range(len(kind.elements))
+    ]
+    *values, low, extent = (b.load(at, typ=t) for at, t in zip(slots[:-1], kind.elements))
+    worker, workers = (b.zext(value, I64) for value in who)
+    last = b.sdiv(extent, I64(LATER))
+    is_enough = b.icmp_signed(">=", last, b.mul(workers, I64(PARTS // 2)))
+    is_shared = b.and_(is_enough, b.icmp_signed(">", workers, I64(1)))
+    later = b.select(is_shared, last, I64(0))
+    now = b.sub(extent, later)
+
+    def bound(number: ir.Value) -> ir.Value:
+        return b.add(low, b.sdiv(b.mul(now, number), workers), flags=("nsw",))
+
+    b.call(body, [*values, bound(worker), bound(b.add(worker, I64(1)))])
+    more, done = (function.append_basic_block(name) for name in ("more", "done"))
+    b.cbranch(is_shared, more, done)
+    b.position_at_end(more)
+    part = b.sdiv(later, b.mul(workers, I64(PARTS)))
+    part = b.select(b.icmp_signed(">", part, I64(1)), part, I64(1))
+    take, run = (function.append_basic_block(name) for name in ("take", "run"))
+    b.branch(take)
+    b.position_at_end(take)
+    taken = b.atomic_rmw("add", slots[-1], part, "monotonic")
+    b.cbranch(b.icmp_signed("<", taken, later), run, done)
+    b.position_at_end(run)
+    begin = b.add(now, taken)
+    end = b.add(begin, part)
+    end = b.select(b.icmp_signed("<", end, extent), end, extent)
+    b.call(body, [*values, b.add(low, begin), b.add(low, end)])
+    b.branch(take)
+    b.position_at_end(done)
     b.ret_void()
     return function
 
