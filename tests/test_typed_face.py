@@ -92,6 +92,9 @@ tileloom.build(te.create_prim_func([te.placeholder((4,))]))
         ("n: str = tnp.mean(x)", "Incompatible types in assignment"),
         ("tileloom.sum(x)", 'has no attribute "sum"'),
         ("tileloom.build()", "Missing positional argument"),
+        ("tileloom.tune(tileloom.jit(np.exp).graph(x), trials=64, workers=None)", ""),
+        ("tileloom.tune(tileloom.jit(np.exp).graph(x), trails=64)", "Unexpected keyword argument"),
+        ('tileloom.tune(tileloom.jit(np.exp).graph(x), trials="64")', "incompatible type"),
     ],
 )
 def test_mypy_sees_mistakes(line: str, complaint: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tileloom.schedule import Schedule, Trace
 from tileloom.target import Target
 from tileloom.tir import structural_equal
 from tileloom.tuner.search import SearchConfig
-from tileloom.tuner.tune_program import TuneOptions
+from tileloom.tuner.tune_program import TuneKeywords, TuneOptions
 from tileloom.tuner.tuner import TuningTask
 
 HOST = Target.host()
@@ -198,3 +198,9 @@ def test_products_of_tensor_ir_begin_with_the_planners_tiles() -> None:
         scripts.append(sch.mod.script())
     assert len(scripts) == 2 and "C_reindex" in scripts[0]
     assert "C_reindex" not in scripts[1]
+
+
+def test_keywords_are_typed_as_options_are() -> None:
+    assert TuneKeywords.__annotations__.keys() == TuneOptions.__annotations__.keys()
+    written = {name: hint.__forward_arg__ for name, hint in TuneKeywords.__annotations__.items()}
+    assert written == TuneOptions.__annotations__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from ..base.compiling import compiling
 from ..base.errors import UserError
@@ -19,7 +19,7 @@ from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from ..tuner.context import TuneContext
 from ..tuner.proposals import TraceJSON
-from ..tuner.tune_program import Tuned, TuneOptions, place_of, tune_programs
+from ..tuner.tune_program import Tuned, TuneKeywords, TuneOptions, place_of, tune_programs
 from ..tuner.tuner import TuningTask
 from .backend import backend_class
 
@@ -47,15 +47,21 @@ class TunedGraph:
 
 
 @overload
-def tune(program: Graph, target: Target | str = "cpu", **options: Any) -> TunedGraph: ...
+def tune(
+    program: Graph, target: Target | str = "cpu", **options: Unpack[TuneKeywords]
+) -> TunedGraph: ...
 
 
 @overload
-def tune(program: IRModule | PrimFunc, target: Target | str = "cpu", **options: Any) -> Tuned: ...
+def tune(
+    program: IRModule | PrimFunc, target: Target | str = "cpu", **options: Unpack[TuneKeywords]
+) -> Tuned: ...
 
 
 def tune(
-    program: Graph | IRModule | PrimFunc, target: Target | str = "cpu", **options: Any
+    program: Graph | IRModule | PrimFunc,
+    target: Target | str = "cpu",
+    **options: Unpack[TuneKeywords],
 ) -> TunedGraph | Tuned:
     """Look for the fastest schedules of a program, by MetaSchedule's design space and search.
 

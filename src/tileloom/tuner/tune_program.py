@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypedDict
 
 from ..base.errors import UserError
 from ..base.settings import settings
@@ -59,6 +59,23 @@ class TuneOptions:
     strategy: str = EVOLUTIONARY
     on_round: OnRound | None = None
     on_trial: OnTrial | None = None
+
+
+class TuneKeywords(TypedDict, total=False):
+    """The attributes of `TuneOptions`, for type checkers and editors."""
+
+    trials: int
+    trials_per_task: int | None
+    records: str | Path | None
+    executor: str
+    workers: int | None
+    seed: int
+    batch: int
+    cost_model: CostModel | None
+    search: SearchConfig
+    strategy: str
+    on_round: OnRound | None
+    on_trial: OnTrial | None
 
 
 @dataclass(frozen=True)
