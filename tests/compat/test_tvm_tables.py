@@ -129,6 +129,17 @@ def test_targets_are_read(text: str, attrs: dict[str, object]) -> None:
     assert target != Target("cuda -arch=sm_75")
 
 
+def test_limits_of_targets() -> None:
+    usual = Target("cuda -arch=sm_80").tileloom
+    assert (usual.max_threads, usual.shared_memory) == (1024, 163 << 10)
+    limits = "-max_threads_per_block=256 -max_shared_memory_per_block=65536"
+    small = Target(f"cuda -arch=sm_80 {limits}")
+    for target in (small, Target(small), Target(small.export())):
+        ours = target.tileloom
+        assert (ours.max_threads, ours.shared_memory, ours.warp_size) == (256, 65536, 32)
+    assert Target("llvm -max_threads_per_block=256").tileloom.max_threads == 0
+
+
 def test_what_targets_know() -> None:
     cpu, gpu = Target("llvm -num-cores 4"), Target("cuda")
     assert (cpu.get_target_device_type(), gpu.get_target_device_type()) == (1, 2)

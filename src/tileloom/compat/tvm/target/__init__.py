@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....target import Target as Machine
@@ -18,6 +18,12 @@ _TAGS = {
     "nvidia/nvidia-h100": "sm_90a", "nvidia/nvidia-t4": "sm_75", "nvidia/nvidia-v100": "sm_70",
     "nvidia/tesla-v100": "sm_70", "nvidia/tesla-t4": "sm_75",
 }  # fmt: skip
+#: What TVM supposes of every GPU, and our name for what a target may say instead.
+_LIMITS = {
+    "max_threads_per_block": (1024, "max_threads"),
+    "max_shared_memory_per_block": (49152, "shared_memory"),
+    "thread_warp_size": (32, "warp_size"),
+}
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,8 @@ class Target(Scoped):
         if self.kind.name == "cuda":
             self.attrs.setdefault("arch", "sm_90")
             self.attrs.setdefault("max_num_threads", 1024)
-            self.attrs.setdefault("max_threads_per_block", 1024)
-            self.attrs.setdefault("max_shared_memory_per_block", 49152)
-            self.attrs.setdefault("thread_warp_size", 32)
+            for name, (usual, _) in _LIMITS.items():
+                self.attrs.setdefault(name, usual)
 
     @property
     def keys(self) -> list[str]:
@@ -78,7 +83,14 @@ class Target(Scoped):
             if value not in (None, ""):
                 text = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
                 words.append(f"-{name}={text}")
-        return parse_target(" ".join(words))
+        return replace(parse_target(" ".join(words)), **self._own_limits())
+
+    def _own_limits(self) -> dict[str, Any]:
+        """Those that are not what every GPU has: the architecture tells more than TVM's numbers."""
+        if self.kind.name != "cuda":
+            return {}
+        said = {ours: (int(self.attrs[name]), usual) for name, (usual, ours) in _LIMITS.items()}
+        return {ours: value for ours, (value, usual) in said.items() if value != usual}
 
     def __getattr__(self, name: str) -> Any:
         attrs = self.__dict__.get("attrs", {})
