@@ -106,10 +106,12 @@ def _only_input(state: ScheduleState, block: StmtSRef) -> Buffer:
     found = list(dict.fromkeys(r.buffer for r in block.block.reads if r.buffer in writers))
     if len(found) != 1:
         names = ", ".join(repr(b.name) for b in found) or "none"
+        regions = len(block.block.reads)
         raise refuse(
             f"{name_of(block)} must read one buffer that is made in its scope, but reads {names}",
             at=[block],
-            fast="The block is expected to read only one buffer",
+            fast="The block is only allowed to read a single buffer region, "
+            f"but it reads {regions} region(s)",
         )
     return found[0]
 
