@@ -243,8 +243,11 @@ def test_refusals_end_with_the_words_of_tvm() -> None:
     refused("reverse_compute_at", "D", "C", "requires all the producer")
     refused("compute_at", "C", "D", "output block")
     refused("compute_at", "B", "B", "ancestor of block")
-    with pytest.raises(tir.ScheduleError, match=r"read a single buffer region, but it reads 2 reg"):
+    with pytest.raises(
+        tir.ScheduleError, match=r"read a single buffer region, but it reads 2 reg"
+    ) as found:
         tir.Schedule(two).reverse_compute_inline("D")
+    assert "it reads 2 region(s)" in repr(found.value)
     assert "TVM says" not in str(_refusal_of_ours(two))
 
 

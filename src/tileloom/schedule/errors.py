@@ -61,6 +61,10 @@ class ScheduleError(UserError):
         """The text, as other exceptions have it."""
         return (str(self),)
 
+    def __repr__(self) -> str:
+        """With the whole text, as other exceptions have it: pytest shows this of what it caught."""
+        return f"{type(self).__name__}({str(self)!r})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_plain, (str(self),))
 
