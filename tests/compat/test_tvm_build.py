@@ -173,6 +173,9 @@ def test_targets() -> None:
     assert tvm.target.Target({"kind": "cuda", "arch": "sm_80"}).max_threads_per_block == 1024
     with pytest.raises(ValueError):
         tvm.target.Target("nvidia/no-such-gpu")
+    cloud: Any = tvm.target.Target({"tag": "aws/cpu/c5.24xlarge"})
+    assert (cloud.kind.name, cloud.mcpu, cloud.num_cores) == ("llvm", "cascadelake", 48)
+    assert tvm.target.Target("aws/cpu/c5.xlarge").tileloom.cores == 2
 
 
 def test_target_scopes() -> None:

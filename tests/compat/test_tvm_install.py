@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,9 @@ def test_install_and_uninstall() -> None:
     import tvm_by_another_name.tir.schedule.testing as testing  # type: ignore[import-not-found]
     from tvm_by_another_name import te
 
+    for name in ("custom_builder_runner", "local_rpc", "te_workload"):
+        helpers = import_module(f"tvm_by_another_name.meta_schedule.testing.{name}")
+        assert helpers.__name__.startswith("tileloom.compat.tvm.")
     assert te is tvm.te
     assert testing.verify_trace_roundtrip
     tvm.install("tvm_by_another_name")

@@ -81,8 +81,11 @@ def _modules() -> dict[str, ModuleType]:
         "tir.schedule.analysis",
         "tir.schedule.transform",
         "arith.bound",
+        "meta_schedule.testing.custom_builder_runner",
         "meta_schedule.testing.dummy_object",
+        "meta_schedule.testing.local_rpc",
         "meta_schedule.testing.space_generation",
+        "meta_schedule.testing.te_workload",
     ):
         import_module(f".{late}", __name__)
     own = {

@@ -11,7 +11,7 @@ from ....target import target as parse_target
 from .._names import Scoped, missing
 
 _CPU = ("llvm", "c", "cpu", "native", "host")
-_TAGS = {
+_GPU_TAGS = {
     "nvidia/geforce-rtx-2080-ti": "sm_75", "nvidia/geforce-rtx-3070": "sm_86",
     "nvidia/geforce-rtx-3080": "sm_86", "nvidia/geforce-rtx-3090": "sm_86",
     "nvidia/geforce-rtx-4090": "sm_89", "nvidia/nvidia-a100": "sm_80",
@@ -23,6 +23,22 @@ _LIMITS = {
     "max_threads_per_block": (1024, "max_threads"),
     "max_shared_memory_per_block": (49152, "shared_memory"),
     "thread_warp_size": (32, "warp_size"),
+}
+_C5_CORES = {
+    "large": 1, "xlarge": 2, "2xlarge": 4, "4xlarge": 8, "9xlarge": 18, "12xlarge": 24,
+    "18xlarge": 36, "24xlarge": 48,
+}  # fmt: skip
+
+
+def _c5(size: str) -> dict[str, Any]:
+    """A machine of Amazon's C5 family: the sizes of 12 and 24 are of a later processor."""
+    mcpu = "cascadelake" if size in ("12xlarge", "24xlarge") else "skylake-avx512"
+    return {"kind": "llvm", "mcpu": mcpu, "num-cores": _C5_CORES[size]}
+
+
+_TAGS: dict[str, dict[str, Any]] = {
+    **{tag: {"kind": "cuda", "arch": arch} for tag, arch in _GPU_TAGS.items()},
+    **{f"aws/cpu/c5.{size}": _c5(size) for size in _C5_CORES},
 }
 
 
@@ -55,7 +71,7 @@ class Target(Scoped):
         else:
             config = dict(target) if isinstance(target, Mapping) else _read(str(target))
             if config.get("tag") in _TAGS and "kind" not in config:
-                config = {"kind": "cuda", "arch": _TAGS[config["tag"]]}
+                config = dict(_TAGS[config["tag"]])
             host = config.pop("host", host)
             config.pop("keys", None)
             kind = str(config.pop("kind"))
