@@ -240,33 +240,26 @@ def _trampoline(module: ir.Module, body: ir.Function, kind: ir.LiteralStructType
     ]
     *values, low, extent = (b.load(at, typ=t) for at, t in zip(slots[:-1], kind.elements))
     worker, workers = (b.zext(value, I64) for value in who)
+
+    def run(begin: ir.Value, end: ir.Value) -> None:
+        b.call(body, [*values, b.add(low, begin), b.add(low, end)])
+
     last = b.sdiv(extent, I64(LATER))
     is_enough = b.icmp_signed(">=", last, b.mul(workers, I64(PARTS // 2)))
     is_shared = b.and_(is_enough, b.icmp_signed(">", workers, I64(1)))
-    later = b.select(is_shared, last, I64(0))
-    now = b.sub(extent, later)
-
-    def bound(number: ir.Value) -> ir.Value:
-        return b.add(low, b.sdiv(b.mul(now, number), workers), flags=("nsw",))
-
-    b.call(body, [*values, bound(worker), bound(b.add(worker, I64(1)))])
-    more, done = (function.append_basic_block(name) for name in ("more", "done"))
-    b.cbranch(is_shared, more, done)
-    b.position_at_end(more)
-    part = b.sdiv(later, b.mul(workers, I64(PARTS)))
-    part = b.select(b.icmp_signed(">", part, I64(1)), part, I64(1))
-    take, run = (function.append_basic_block(name) for name in ("take", "run"))
-    b.branch(take)
-    b.position_at_end(take)
-    taken = b.atomic_rmw("add", slots[-1], part, "monotonic")
-    b.cbranch(b.icmp_signed("<", taken, later), run, done)
-    b.position_at_end(run)
-    begin = b.add(now, taken)
-    end = b.add(begin, part)
-    end = b.select(b.icmp_signed("<", end, extent), end, extent)
-    b.call(body, [*values, b.add(low, begin), b.add(low, end)])
-    b.branch(take)
-    b.position_at_end(done)
+    now = b.select(is_shared, b.sub(extent, last), extent)
+    run(*(b.sdiv(b.mul(now, number), workers) for number in (worker, b.add(worker, I64(1)))))
+    with b.if_then(is_shared):
+        part = b.sdiv(last, b.mul(workers, I64(PARTS)))
+        part = b.select(b.icmp_signed(">", part, I64(1)), part, I64(1))
+        take = b.append_basic_block("take")
+        b.branch(take)
+        b.position_at_end(take)
+        begin = b.add(now, b.atomic_rmw("add", slots[-1], part, "monotonic"))
+        with b.if_then(b.icmp_signed("<", begin, extent)):
+            end = b.add(begin, part)
+            run(begin, b.select(b.icmp_signed("<", end, extent), end, extent))
+            b.branch(take)
     b.ret_void()
     return function
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+SOURCES = Path(__file__).parents[3] / "src"
 COMPILE = """
 import gc, mmap, pathlib
 import numpy as np
@@ -36,9 +37,10 @@ print(resident() - before)
 @pytest.mark.parametrize("cache", ["on", "off"])
 def test_compilations_leave_little_behind(tmp_path: Path, cache: str) -> None:
     """With the cache off, memory holds the last kernels, of a bounded size."""
+    settings = {"TILELOOM_CACHE_DIR": str(tmp_path), "TILELOOM_CACHE": cache}
     shown = subprocess.run(
         [sys.executable, "-c", COMPILE],
-        env={**os.environ, "TILELOOM_CACHE_DIR": str(tmp_path), "TILELOOM_CACHE": cache},
+        env={**os.environ, "PYTHONPATH": str(SOURCES), **settings},
         capture_output=True,
         text=True,
     )

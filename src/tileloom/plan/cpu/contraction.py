@@ -19,14 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...base.sums import SUM_RUN
-from ...expr import Call, FloorDiv, IndexMap, IntImm, Select, Var, post_order
+from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
 from ...expr.dot_ops import DOT_OFFSET
 from ...expr.extents import is_number, known_extent, limits, usual
 from ...expr.tile_ops import TILE_ROWS
 from ...schedule.analysis.blocks import leaf_store
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.intrinsics.amx import amx_product
-from ...schedule.library.product import Product
+from ...schedule.library.product import Product, conditions
 from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -138,15 +138,6 @@ def _names_after(sch: Schedule, product: BlockRV) -> set[str]:
                 found.add(sch.get(reader).name_hint)
                 work.append(reader)
     return found
-
-
-def _chooses(copy: Block) -> bool:
-    """Whether what is copied depends on where it is."""
-    store = leaf_store(copy)
-    return store is not None and any(
-        isinstance(node, Select) or (isinstance(node, Call) and node.op == "tir.if_then_else")
-        for node in post_order(store.value)
-    )
 
 
 @dataclass(frozen=True)
@@ -384,7 +375,8 @@ class _Tiling:
         then, and not for each element that a panel reads.
         """
         copy: Block = self.sch.get(self.left)
-        if self.words or self.offset or _chooses(copy):
+        store = leaf_store(copy)
+        if self.words or self.offset or (store is not None and conditions(store.value)):
             return True
         often = -(-self.product.columns // self.tiles.width) >= WORTH_COPYING
         converts = copy.reads[0].buffer.dtype is not copy.writes[0].buffer.dtype

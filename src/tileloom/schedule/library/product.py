@@ -444,7 +444,7 @@ class _Access:
         store = leaf_store(copy)
         value = store.value if store is not None else const(0)
         loads = [node for node in post_order(value) if isinstance(node, BufferLoad)]
-        access = _access(copy, loads, _conditions(value), position, used, product)
+        access = _access(copy, loads, conditions(value), position, used, product)
         return replace(access, moved=_is_moved(value))
 
     @staticmethod
@@ -564,7 +564,8 @@ def _offset(place: BufferLoad | BufferStore) -> Expr:
     return flat
 
 
-def _conditions(value: Expr) -> list[Expr]:
+def conditions(value: Expr) -> list[Expr]:
+    """What decides which parts of a value are taken."""
     return [
         node.args[0] if isinstance(node, Call) else node.condition
         for node in post_order(value)

@@ -105,8 +105,8 @@ class Target(Scoped):
         """Those that are not what every GPU has: the architecture tells more than TVM's numbers."""
         if self.kind.name != "cuda":
             return {}
-        said = {ours: (int(self.attrs[name]), usual) for name, (usual, ours) in _LIMITS.items()}
-        return {ours: value for ours, (value, usual) in said.items() if value != usual}
+        said = {ours: int(self.attrs[name]) for name, (_, ours) in _LIMITS.items()}
+        return {ours: said[ours] for usual, ours in _LIMITS.values() if said[ours] != usual}
 
     def __getattr__(self, name: str) -> Any:
         attrs = self.__dict__.get("attrs", {})
