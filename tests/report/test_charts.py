@@ -6,35 +6,35 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tileloom.report.charts import Axis, Chart, Diagonal, Dots, Layer, Level, Marks, Steps
+from tileloom.report.charts import Chart, Diagonal, Dots, Layer, Level, Marks, PlotAxis, Steps
 
 
 @pytest.mark.parametrize(
     ("axis", "value", "place"),
     [
-        (Axis(0, 10, ""), 2.5, 0.25),
-        (Axis(1, 100, "", is_log=True), 10.0, 0.5),
-        (Axis(1, 100, "", is_log=True), 0.0, 0.0),  # what is outside stands at the ends
-        (Axis(0, 10, ""), 11.0, 1.0),
-        (Axis(3, 3, ""), 3.0, 0.5),
+        (PlotAxis(0, 10, ""), 2.5, 0.25),
+        (PlotAxis(1, 100, "", is_log=True), 10.0, 0.5),
+        (PlotAxis(1, 100, "", is_log=True), 0.0, 0.0),  # what is outside stands at the ends
+        (PlotAxis(0, 10, ""), 11.0, 1.0),
+        (PlotAxis(3, 3, ""), 3.0, 0.5),
     ],
 )
-def test_places(axis: Axis, value: float, place: float) -> None:
+def test_places(axis: PlotAxis, value: float, place: float) -> None:
     assert axis.place(value) == pytest.approx(place)
 
 
 @pytest.mark.parametrize(
     ("axis", "ticks"),  # those of few powers of ten are linear
     [
-        (Axis(0, 1.03, ""), [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (Axis(0, 3, "", is_whole=True), [0, 1, 2, 3]),
-        (Axis(1.1, 1.4, "", is_log=True), [1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4]),
-        (Axis(9, 700, "", is_log=True), [10, 30, 100, 300]),
-        (Axis(1e-3, 1e6, "", is_log=True), [1e-3, 0.1, 10, 1000, 1e5]),
-        (Axis(5, 5, ""), [5]),
+        (PlotAxis(0, 1.03, ""), [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (PlotAxis(0, 3, "", is_whole=True), [0, 1, 2, 3]),
+        (PlotAxis(1.1, 1.4, "", is_log=True), [1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4]),
+        (PlotAxis(9, 700, "", is_log=True), [10, 30, 100, 300]),
+        (PlotAxis(1e-3, 1e6, "", is_log=True), [1e-3, 0.1, 10, 1000, 1e5]),
+        (PlotAxis(5, 5, ""), [5]),
     ],
 )
-def test_ticks(axis: Axis, ticks: list[float]) -> None:
+def test_ticks(axis: PlotAxis, ticks: list[float]) -> None:
     assert axis.ticks() == ticks
 
 
@@ -47,7 +47,7 @@ def test_all_layers() -> None:
         Steps([(0, 4), (2, 1)], ["first", "second & last"]),
         Steps([]),
     ]
-    svg = Chart(Axis(0, 4, "x"), Axis(0, 4, "y > 0"), layers, 'a "chart"').svg()
+    svg = Chart(PlotAxis(0, 4, "x"), PlotAxis(0, 4, "y > 0"), layers, 'a "chart"').svg()
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == 'a "chart"'
     assert {"a < b", "x", "y > 0"} <= {element.text for element in root.iter("text")}

@@ -1,6 +1,6 @@
 """Charts as inline SVG: points, steps and rules over two axes.
 
-chart ::= Chart(x: Axis, y: Axis, layers)
+chart ::= Chart(x: PlotAxis, y: PlotAxis, layers)
 layer ::= Dots | Steps | Level | Marks | Diagonal
 Colours are those of the page: each layer has a CSS class, and `STYLE` says what classes look like.
 """
@@ -31,7 +31,7 @@ STYLE = """
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """A range of values.
 
     Attributes:
@@ -59,7 +59,7 @@ class Axis:
     def ticks(self) -> list[float]:
         """Round values within the range, five or so.
 
-        >>> Axis(0, 10, "").ticks(), Axis(0.9, 120, "", is_log=True).ticks()
+        >>> PlotAxis(0, 10, "").ticks(), PlotAxis(0.9, 120, "", is_log=True).ticks()
         ([0, 2, 4, 6, 8, 10], [1, 10, 100])
         """
         if self.is_log:
@@ -139,8 +139,8 @@ class Chart:
         title: for those who cannot see it.
     """
 
-    x: Axis
-    y: Axis
+    x: PlotAxis
+    y: PlotAxis
     layers: Sequence[Layer]
     title: str
 

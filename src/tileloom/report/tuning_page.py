@@ -9,7 +9,7 @@ from math import isfinite
 from statistics import quantiles
 
 from .charts import STYLE as CHART_STYLE
-from .charts import Axis, Chart, Diagonal, Dots, Layer, Level, Marks, Steps
+from .charts import Chart, Diagonal, Dots, Layer, Level, Marks, PlotAxis, Steps
 from .tuning import KINDS, TaskHistory, TuningHistory
 from .tuning_style import STYLE
 from .units import rate_text, ratio_text, time_text, time_unit
@@ -90,8 +90,8 @@ def _overview(history: TuningHistory) -> str:
     margin = (high - low) * 0.12
     ends = (low / 1.2, high * 1.3) if is_log else (max(0.0, low - margin), high + margin)
     chart = Chart(
-        Axis(0, history.trials, "candidates measured", is_whole=True),
-        Axis(*ends, f"time of all calls, {unit}", is_log),
+        PlotAxis(0, history.trials, "candidates measured", is_whole=True),
+        PlotAxis(*ends, f"time of all calls, {unit}", is_log),
         [Level(high, "planner"), Steps(values)],
         "time of all kernels over candidates measured",
     )
@@ -212,7 +212,9 @@ def _times(task: TaskHistory) -> str:
     known = [default] if isfinite(default) else []
     high = max(min(slowest, least * _SLOWEST), least * 1.5, *known) * 1.1
     size, unit = time_unit(least)
-    y = Axis(min(least, *known, least) * 0.85 / size, high / size, f"one call, {unit}", is_log=True)
+    y = PlotAxis(
+        min(least, *known, least) * 0.85 / size, high / size, f"one call, {unit}", is_log=True
+    )
     layers: list[Layer] = [
         Dots([(k, min(s, high) / size) for k, s in ran]),
         Marks([k for k, r in enumerate(task.records, 1) if r.failed]),
@@ -222,7 +224,7 @@ def _times(task: TaskHistory) -> str:
             [f"candidate {k}: {time_text(seconds)}" for k, seconds in steps],
         ),
     ]
-    x = Axis(0, max(len(task.records), 2), "candidates measured", is_whole=True)
+    x = PlotAxis(0, max(len(task.records), 2), "candidates measured", is_whole=True)
     beyond = sum(1 for _, s in ran if s > high)
     said = [f"{beyond} slower ones stand at the upper edge."] if beyond else []
     if task.failures:
@@ -237,8 +239,8 @@ def _predicted(task: TaskHistory) -> str:
         return '<p class="note">The cost model had seen too few candidates to predict any.</p>'
     high = max(1.0, *(score for score, _ in pairs)) * 1.03
     chart = Chart(
-        Axis(0, high, "predicted, as a part of the fastest"),
-        Axis(0, high, "measured, as a part of the fastest"),
+        PlotAxis(0, high, "predicted, as a part of the fastest"),
+        PlotAxis(0, high, "measured, as a part of the fastest"),
         [Diagonal(), Dots([(max(0.0, score), speed) for score, speed in pairs])],
         f"predicted against measured speed of candidates of {task.name}",
     )

@@ -49,6 +49,7 @@ from .notes import (
     as_region,
 )
 from .rare import comm_reducer, iter_var, llvm_lookup_intrinsic_id, target
+from .sparse import SPARSE_FUNCTIONS
 from .warps import WARP_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -541,6 +542,7 @@ _NAMES: dict[str, Any] = {
     "let": let,
     **ATOMIC_FUNCTIONS,
     **WARP_FUNCTIONS,
+    **SPARSE_FUNCTIONS,
 }
 
 

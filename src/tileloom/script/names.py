@@ -9,7 +9,7 @@ from ..base.late import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-# Names that the text itself relies on.
+# Names that the text itself relies on; `I` is that of modules, outside of functions.
 _RESERVED = frozenset({"T", "I", "range", "float", *keyword.kwlist})
 
 
@@ -37,11 +37,11 @@ class Names:
             if name is not None:
                 self._used.discard(name)
 
-    def define(self, thing: Any, wanted: str) -> str:
-        """A name for `thing`, as near to `wanted` as the scope allows."""
+    def define(self, thing: Any, wanted: str, free: str = "") -> str:
+        """A name for `thing`, as near to `wanted` as the scope allows; `free` may be taken."""
         base = wanted if wanted.isidentifier() else _identifier(wanted)
         name, number = base, 0
-        while name in self._used or name in _RESERVED:
+        while name in self._used or (name in _RESERVED and name != free):
             number += 1
             name = f"{base}_{number}"
         self._used.add(name)

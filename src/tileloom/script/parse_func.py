@@ -103,8 +103,16 @@ class _FunctionParser(StatementParser):
         unknown = [var for var in self.buffer_map if var not in params]
         if unknown:
             self.error(node, f"match_buffer of {unknown[0].name}, which is no parameter")
-        span = self.source.head(node)
-        return PrimFunc(tuple(params), body, self.buffer_map, attrs, returns, span=span)
+        return PrimFunc(
+            tuple(params),
+            body,
+            self.buffer_map,
+            attrs,
+            returns,
+            tuple(self.sp_axes),
+            tuple(self.domains),
+            span=self.source.head(node),
+        )
 
     def _parameters(self, args: list[ast.arg]) -> list[Var]:
         # Scalars first: the shapes of buffers may name them.

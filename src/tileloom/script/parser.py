@@ -16,21 +16,22 @@ from ..tir import (
     AllocateConst,
     AssertStmt,
     AttrStmt,
+    Axis,
     BlockRealize,
     Buffer,
+    BufferDomain,
     BufferStore,
     DeclBuffer,
     Evaluate,
     For,
     IfThenElse,
     LetStmt,
-    SeqStmt,
     Stmt,
     While,
-    parts_of,
 )
 from . import builders
 from .evaluate import BINARY, Evaluator, Scopes
+from .frame import Frame, starred
 from .macro import MacroCall
 from .notes import (
     AxisNote,
@@ -50,7 +51,9 @@ from .notes import (
 )
 from .parse_block import BlockState
 from .parse_buffer import make_buffer, stored_value
+from .parse_sparse import declare_sparse_buffer, parse_iteration
 from .source import Source
+from .sparse import DomainNote, IterationState, SparseBufferNote, SpAxisNote, SpIterNote
 from .syntax import ast
 
 if TYPE_CHECKING:
@@ -64,29 +67,11 @@ else:
     np = package("numpy")
 
 
-class Frame:
-    """The statements of one scope, and what is still waiting for its body."""
-
-    def __init__(self) -> None:
-        self.stmts: list[Stmt] = []
-        self.pending: list[tuple[int, Wrap]] = []
-
-    def close(self) -> Stmt:
-        """All as one statement."""
-        stmts = self.stmts
-        for place, wrap in reversed(self.pending):
-            stmts[place:] = [wrap(_sequence(stmts[place:]))]
-        return _sequence(stmts)
-
-
-def _sequence(stmts: Sequence[Stmt]) -> Stmt:
-    """Exactly these statements, no-ops too."""
-    flat: list[Stmt] = []
-    for stmt in stmts:
-        flat.extend(parts_of(stmt))
-    if not flat:
-        return Evaluate(const(0))
-    return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))
+# What makes something once it has a name.
+_NAMELESS = (
+    *(BufferNote, AxisNote, VarNote, ThreadNote, ForNote, BlockNote),
+    *(SpAxisNote, SparseBufferNote, SpIterNote),
+)
 
 
 class StatementParser:
@@ -96,6 +81,9 @@ class StatementParser:
         self.enter_source(source, Scopes(captured))
         self.frames: list[Frame] = []
         self.blocks: list[BlockState] = []
+        self.owners: list[BlockState | IterationState] = []  # of an init, innermost last
+        self.sp_axes: list[Axis] = []
+        self.domains: list[BufferDomain] = []
         self.attrs: dict[str, Any] = {}
         self.buffer_map: dict[Var, Buffer] = {}
         self.buffers: list[Buffer] = []  # all so far
@@ -186,13 +174,15 @@ class StatementParser:
                 self.emit(Evaluate(value.value, span=self.span(node)))
             case StoreNote():
                 self._vstore(node, value)
+            case DomainNote():
+                self.domains.append(BufferDomain(value.buffer, value.low, value.high))
             case MacroCall():
                 self._macro(node, value)
             case Operators():
                 self.emit(Evaluate(self.evaluate.as_expr(node.value, value), span=self.span(node)))
             case None:
                 pass
-            case BufferNote() | AxisNote() | VarNote() | ThreadNote() | ForNote() | BlockNote():
+            case _ if isinstance(value, _NAMELESS):
                 self.error(node, "this must be given a name", "write `name = ...`")
             case _:
                 self.error(node, f"this has no effect: {value!r}")
@@ -201,6 +191,11 @@ class StatementParser:
         with self.evaluate.at(node):
             if fact.kind == "func_attr":
                 self.attrs.update(fact.value)
+            elif fact.kind == "sp_iter_attr":
+                owner = self.owners[-1] if self.owners else None
+                if not isinstance(owner, IterationState):
+                    raise UserError("T.sp_iter_attr belongs into a sparse iteration")
+                owner.annotations.update(fact.value)
             elif not self.blocks:
                 raise UserError(f"T.{fact.kind} belongs into a block", hint='with T.block("name"):')
             else:
@@ -230,7 +225,7 @@ class StatementParser:
         if isinstance(value, MetaVar):
             value = [MetaVar(part) for part in value.value]
         many = isinstance(value, (list, tuple, str, range))
-        parts = _starred(targets, list(value)) if many else None
+        parts = starred(targets, list(value)) if many else None
         if parts is None:
             count = len(value) if many else 1
             self.error(node, f"{len(targets)} names for {count} values")
@@ -249,6 +244,12 @@ class StatementParser:
                 self._axis(node, name, value)
             case BufferNote():
                 self._buffer(node, name, value)
+            case SpAxisNote():
+                axis = value.make(name)
+                self.sp_axes.append(axis)
+                self.define(name, axis)
+            case SparseBufferNote():
+                declare_sparse_buffer(self, node, name, value)
             case VarNote():
                 self.define(name, value.named(name))
             case ScopeNote():
@@ -452,17 +453,25 @@ class StatementParser:
             return
         buffer = self._make(node, name, note)
         if note.how == "alloc":
-            allocs = self.blocks[-1].allocs if self.blocks else self.root_allocs
-            allocs.append(buffer)
+            self.own_memory(buffer)
         elif note.how == "match" and isinstance(note.source, Var):
-            if note.source in self.buffer_map:
-                self.error(node, f"{note.source.name} has a buffer already")
-            self.buffer_map[note.source] = buffer
+            self.of_parameter(node, note.source, buffer)
         elif note.how == "match":
             if not self.blocks:
                 self.error(node, "a region can be matched inside a block only")
             with self.evaluate.at(node):
                 self.blocks[-1].match(buffer, note.source)
+
+    def own_memory(self, buffer: Buffer) -> None:
+        """Give a buffer memory for the length of the block around, or of the function."""
+        allocs = self.blocks[-1].allocs if self.blocks else self.root_allocs
+        allocs.append(buffer)
+
+    def of_parameter(self, node: ast.stmt, param: Var, buffer: Buffer) -> None:
+        """Make a buffer that of a parameter."""
+        if param in self.buffer_map:
+            self.error(node, f"{param.name} has a buffer already")
+        self.buffer_map[param] = buffer
 
     # ------------------------------------------------------------------------ compound statements
 
@@ -501,7 +510,7 @@ class StatementParser:
         if isinstance(target, ast.Name) and len(ranges) > 1:
             return [(target.id, ranges)]
         targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-        parts = _starred(targets, ranges)
+        parts = starred(targets, ranges)
         if parts is None:
             self.error(target, f"{len(targets)} names for {len(ranges)} loops")
         found: list[tuple[str, Range | Sequence[Range]]] = []
@@ -530,10 +539,12 @@ class StatementParser:
         note = self.evaluate.value(node.items[0].context_expr)
         if isinstance(note, BlockNote):
             self._block(node, note)
+        elif isinstance(note, SpIterNote):
+            parse_iteration(self, node, note)
         elif isinstance(note, InitNote):
-            if not self.blocks:
+            if not self.owners:
                 self.error(node.items[0].context_expr, "T.init belongs into a block")
-            self.blocks[-1].init = self.suite(node.body)
+            self.owners[-1].init = self.suite(node.body)
         else:
             self.emit(self._with_items(node, 0))
 
@@ -555,7 +566,9 @@ class StatementParser:
         is_root = not self.blocks and len(self.frames) == 1
         state = BlockState(note.name)
         self.blocks.append(state)
+        self.owners.append(state)
         body = self.suite(node.body)
+        self.owners.pop()
         self.blocks.pop()
         self.has_block = True
         with self.evaluate.at(node.items[0].context_expr):
@@ -574,18 +587,6 @@ class StatementParser:
             self.emit(self.suite(macro.node.body, names))
         finally:
             self.enter_source(*outer)
-
-
-def _starred(targets: Sequence[ast.expr], values: Sequence[Any]) -> list[Any] | None:
-    """A value for each target, a list for one with a star; None where they do not fit."""
-    stars = [k for k, target in enumerate(targets) if isinstance(target, ast.Starred)]
-    if not stars:
-        return list(values) if len(values) == len(targets) else None
-    if len(stars) > 1 or len(values) < len(targets) - 1:
-        return None
-    before, after = stars[0], len(targets) - stars[0] - 1
-    end = len(values) - after
-    return [*values[:before], list(values[before:end]), *values[end:]]
 
 
 def _let_var(name: str, value: Any, kind: Any) -> Var:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.late import TYPE_CHECKING
 from ..expr import OPAQUE, ORDERED, REDUCE, SPATIAL, Add, Expr, IntImm, IterVar, Range, Var, binary
-from ..tir import Block, BlockRealize, For, PrimFunc, collect
+from ..tir import Block, BlockRealize, For, PrimFunc, SparseIteration, pre_order
 from .show_expr import ExprPrinter
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def implicit_root(func: PrimFunc) -> Block | None:
         return root
     if isinstance(root.body, BlockRealize):
         return root if root.body.block.iter_vars else None
-    return root if collect(root.body, BlockRealize) else None
+    nested = any(isinstance(node, BlockRealize | SparseIteration) for node in pre_order(root.body))
+    return root if nested else None
 
 
 def domain(dom: Range, expr: ExprPrinter) -> str:

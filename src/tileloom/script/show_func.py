@@ -25,6 +25,8 @@ from ..tir import (
     LetStmt,
     PrimFunc,
     SeqStmt,
+    SparseBuffer,
+    SparseIteration,
     Stmt,
     While,
     buffer_exprs,
@@ -33,6 +35,7 @@ from .names import Names
 from .show_block import axis_lines, implicit_root, unbound_axis_lines
 from .show_buffer import BufferPrinter, declaration, is_simple, type_text
 from .show_expr import ExprPrinter, show_string
+from .show_sparse import buffer_text, declaration_text, iteration_text
 from .survey import Survey
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ class FunctionPrinter:
             For: self._for,
             BlockRealize: self._realize,
             Block: self._bare_block,
+            SparseIteration: self._iteration,
             BufferStore: self._store,
             SeqStmt: self._seq,
             IfThenElse: self._if,
@@ -105,7 +109,7 @@ class FunctionPrinter:
         attrs = {k: v for k, v in func.attrs.items() if (k, v) != ("global_symbol", name)}
         if attrs:
             self.line(f"T.func_attr({self.expr.value(attrs)})")
-        self._head(survey, matches)
+        self._head(func, survey, matches)
         root = implicit_root(func)
         if root is None:
             self.stmt(func.body, True)
@@ -123,6 +127,7 @@ class FunctionPrinter:
         for param in func.params:
             buffer = func.buffer_map.get(param)
             plain = buffer is not None and is_simple(buffer) and param.pointee is None
+            plain = plain and not isinstance(buffer, SparseBuffer)
             if buffer and plain and param not in survey.used and survey.pointers[buffer.data] == 1:
                 params.append(f"{self.buffers.define(buffer)}: {self.buffers.annotation(buffer)}")
                 continue
@@ -131,9 +136,12 @@ class FunctionPrinter:
                 matches.append((param, buffer))
         return params, matches
 
-    def _head(self, survey: Survey, matches: list[tuple[Var, Buffer]]) -> None:
+    def _head(self, func: PrimFunc, survey: Survey, matches: list[tuple[Var, Buffer]]) -> None:
         for var in survey.free():
             self._define(var, declaration(var))
+        for axis in func.sp_axes:
+            name = self.names.define(axis, axis.name, free="I")
+            self.line(f"{name} = {declaration_text(axis, name, self.expr)}")
         for param, buffer in matches:
             self._define_buffer(buffer, "T.match_buffer", self.expr(param))
         for var, count in survey.launches.items():
@@ -145,6 +153,9 @@ class FunctionPrinter:
                 self._define_buffer(buffer, "T.Buffer")
         self._waiting = [b for b in survey.undeclared() if b not in self.names]
         self._declare_ready()
+        for known in func.buffer_domains:
+            bounds = f"[{self.expr(known.low)}, {self.expr(known.high)}]"
+            self.line(f"T.assume_buffer_domain({self.expr.buffer(known.buffer)}, {bounds})")
 
     def _declare_ready(self) -> None:
         """Define the waiting buffers whose pointer and variables all have names by now."""
@@ -166,6 +177,12 @@ class FunctionPrinter:
     def _define_buffer(
         self, buffer: Buffer, function: str, *leading: str, data: Expr | None = None
     ) -> None:
+        if isinstance(buffer, SparseBuffer):
+            param = leading[0] if leading else None
+            text = buffer_text(buffer, param, self.expr)
+            self.line(f"{self.buffers.define(buffer)} = {text}")
+            self._declare_ready()
+            return
         if data is None and buffer.data in self.names:
             data = buffer.data  # an alias of what has a name
         name = self.buffers.define(buffer)
@@ -275,6 +292,16 @@ class FunctionPrinter:
         if block.init is not None:
             self._suite("with T.init():", block.init)
         self.stmt(block.body, True)
+        self._close()
+
+    def _iteration(self, stmt: SparseIteration, _tail: bool) -> None:
+        self._open()
+        self.lines.append(self._indent[4:] + iteration_text(stmt, self.expr))
+        if stmt.annotations:
+            self.line(f"T.sp_iter_attr({self.expr.value(stmt.annotations)})")
+        if stmt.init is not None:
+            self._suite("with T.init():", stmt.init)
+        self.stmt(stmt.body, True)
         self._close()
 
     def _block_head(self, block: Block) -> None:

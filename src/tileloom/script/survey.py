@@ -8,6 +8,7 @@ from ..tir import (
     Allocate,
     AllocateConst,
     AttrStmt,
+    Axis,
     Block,
     Buffer,
     BufferLoad,
@@ -17,11 +18,13 @@ from ..tir import (
     For,
     LetStmt,
     PrimFunc,
+    SparseIteration,
     Stmt,
     buffer_exprs,
     pre_order,
     stmt_exprs,
 )
+from .show_sparse import owns_nnz
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +52,8 @@ class Survey:
         self.tags: dict[Var, str] = {}
         self.pointers: dict[Var, int] = {}
         self._seen: set[Expr] = set()
+        for axis in func.sp_axes:
+            self._axis(axis)
         for buffer in func.buffer_map.values():
             self._declare(buffer)
         for stmt in pre_order(func.body):
@@ -82,6 +87,8 @@ class Survey:
                 self.bound.add(stmt.buffer_var)
             case Block():
                 self._block(stmt)
+            case SparseIteration():
+                self.bound.update(part.var for part in stmt.sp_iter_vars)
             case DeclBuffer():
                 self._declare(stmt.buffer)
             case BufferStore():
@@ -90,6 +97,12 @@ class Survey:
                 self._attr(stmt)
             case _:
                 pass
+
+    def _axis(self, axis: Axis) -> None:
+        self._use_all(axis.exprs)
+        self._use_all(part for part in (axis.indptr, axis.indices) if part is not None)
+        if owns_nnz(axis) and isinstance(axis.nnz, Var):
+            self.bound.add(axis.nnz)
 
     def _block(self, block: Block) -> None:
         self.bound.update(axis.var for axis in block.iter_vars)

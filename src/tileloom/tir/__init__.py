@@ -42,6 +42,17 @@ from .nodes import (
     under_loops,
     under_names,
 )
+from .sparse import (
+    COORDINATES,
+    PLAIN,
+    POSITIONS,
+    Axis,
+    BufferDomain,
+    SparseBuffer,
+    SparseIteration,
+    SpIterVar,
+    sparse_level,
+)
 from .walk import (
     BufferRewriter,
     StmtRewriter,
@@ -92,15 +103,17 @@ room(
 )
 
 __all__ = [
-    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer",
-    "BufferLoad", "BufferRegion", "BufferRewriter", "BufferStore", "DeclBuffer", "Evaluate",
-    "FOR_KINDS", "For", "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL",
-    "PrimFunc", "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING",
-    "UNROLLED", "VECTORIZED", "While", "access_regions", "all_exprs", "allocated_buffers",
+    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Axis", "Block", "BlockRealize",
+    "Buffer", "BufferDomain", "BufferLoad", "BufferRegion", "BufferRewriter", "BufferStore",
+    "COORDINATES", "DeclBuffer", "Evaluate", "FOR_KINDS", "For", "IRModule", "IfThenElse",
+    "LetStmt", "MatchBufferRegion", "PARALLEL", "PLAIN", "POSITIONS", "PrimFunc", "SERIAL",
+    "SeqStmt", "SpIterVar", "SparseBuffer", "SparseIteration", "Stmt", "StmtRewriter",
+    "StructureError", "THREAD_BINDING", "UNROLLED", "VECTORIZED", "While",
+    "access_regions", "all_exprs", "allocated_buffers",
     "assert_structural_equal", "buffer_accesses", "buffer_exprs", "collect", "collect_exprs",
     "detect_buffer_lca", "first_line", "infer_block_access", "is_no_op", "loop_nest",
     "make_buffer", "map_exprs", "parts_of", "pre_order", "register_structure", "renewed", "run",
-    "seq", "specialize", "stmt_children", "stmt_exprs", "stores", "stores_at_once",
+    "seq", "sparse_level", "specialize", "stmt_children", "stmt_exprs", "stores", "stores_at_once",
     "structural_equal", "structural_hash", "substitute_stmt", "undefined_vars", "under_loops",
     "under_names", "union_regions", "used_buffers", "verify",
 ]  # fmt: skip

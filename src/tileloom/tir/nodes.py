@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from typing import Any, final
 
     import numpy as np
+
+    from .sparse import Axis, BufferDomain
 else:
 
     def final(cls):
@@ -401,6 +403,8 @@ class PrimFunc(Scripted):
 
     `params` are variables; a `handle` parameter is a buffer's argument when `buffer_map` has it.
     Known attributes: "global_symbol" (its name), "tir.noalias" (no two buffers overlap), "target".
+    `sp_axes` are the axes of its sparse buffers, `buffer_domains` what is known of the values of
+    integer buffers (`tir.sparse`).
     """
 
     params: tuple[Var, ...]
@@ -408,6 +412,8 @@ class PrimFunc(Scripted):
     buffer_map: Mapping[Var, Buffer] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
     ret_type: DType = dtype("void")
+    sp_axes: tuple[Axis, ...] = ()
+    buffer_domains: tuple[BufferDomain, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
 
     @property

@@ -10,7 +10,9 @@ from .nodes import (
     Buffer,
     BufferLoad,
     PrimFunc,
+    Stmt,
 )
+from .sparse import AxisMap, BufferDomain, SparseBuffer, SparseIteration
 from .walk import BufferRewriter, buffer_exprs
 
 
@@ -37,6 +39,7 @@ def specialize(func: PrimFunc, values: Mapping[Var | Buffer, ExprLike | Buffer])
     """
     known: dict[Var, Expr] = {}
     sizes = {v for b in func.buffers for e in buffer_exprs(b) for v in free_vars(e)}
+    sizes |= {v for axis in func.sp_axes for e in axis.exprs for v in free_vars(e)}
     for key, value in values.items():
         buffer = key if isinstance(key, Buffer) else func.buffer_map.get(key)
         if buffer is not None:
@@ -56,7 +59,17 @@ def specialize(func: PrimFunc, values: Mapping[Var | Buffer, ExprLike | Buffer])
     walk = _Specializer(known)
     params = tuple(param for param in func.params if param not in known)
     buffer_map = {param: walk.visit_buffer(buffer) for param, buffer in func.buffer_map.items()}
-    return func.replace(params=params, buffer_map=buffer_map, body=walk.visit(func.body))
+    domains = tuple(
+        BufferDomain(walk.visit_buffer(d.buffer), walk.visit_expr(d.low), walk.visit_expr(d.high))
+        for d in func.buffer_domains
+    )
+    return func.replace(
+        params=params,
+        buffer_map=buffer_map,
+        body=walk.visit(func.body),
+        sp_axes=walk.axes.all(func.sp_axes),
+        buffer_domains=domains,
+    )
 
 
 def _match(old: Buffer, new: Buffer, known: dict[Var, Expr]) -> None:
@@ -103,6 +116,11 @@ class _Specializer(BufferRewriter):
     def __init__(self, values: Mapping[Var, Expr]) -> None:
         self.values = values
         self.buffers: dict[Buffer, Buffer] = {}
+        self.axes = AxisMap(self.visit_expr)
+
+    def visit_SparseIteration(self, stmt: SparseIteration) -> Stmt:
+        rebuilt = super().visit_SparseIteration(stmt)
+        return self.axes.iteration(rebuilt) if isinstance(rebuilt, SparseIteration) else rebuilt
 
     def visit_expr(self, expr: Expr) -> Expr:
         return rewrite(expr, self.rule)
@@ -127,6 +145,8 @@ class _Specializer(BufferRewriter):
     def visit_buffer(self, buffer: Buffer) -> Buffer:
         """The buffer with values in its shape, strides and offset."""
         found = self.buffers.get(buffer)
+        if found is None and isinstance(buffer, SparseBuffer):
+            found = self.buffers[buffer] = self.axes.buffer(buffer)
         if found is None:
             shape = self.all(buffer.shape, self.visit_expr)
             strides = self.all(buffer.strides, self.visit_expr)

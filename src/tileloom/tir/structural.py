@@ -31,7 +31,7 @@ from ..expr import (
     const,
 )
 from ..target import Target
-from . import nodes
+from . import nodes, sparse
 
 # How the variables in a field are taken: looked up; bound anew; bound where they are still unknown.
 USE, BIND, OPEN = "use", "bind", "open"
@@ -161,11 +161,34 @@ register_structure(
     *_uses("annotations", "body"),
 )
 register_structure(nodes.DeclBuffer, *_uses("buffer", "body"))
+register_structure(
+    sparse.Axis,
+    *(("parent", USE), ("length", USE), ("nnz", OPEN)),
+    *_uses("nnz_cols", "indptr", "indices", "idtype", "sorted"),
+)
+register_structure(sparse.FusedAxis, *_uses("group", "index"))
+register_structure(sparse.AttachedAxis, *_uses("base", "parent"))
+register_structure(sparse.UnionAxis, *_uses("parts"))
+register_structure(sparse.IntersectionAxis, *_uses("parts"))
+register_structure(sparse.SpIterVar, ("axis", USE), ("var", BIND), ("is_reduction", USE))
+register_structure(
+    sparse.SparseBuffer,
+    ("data", OPEN),
+    *_uses("dtype", "axes", "scope", "extra_storage", "default_value"),
+)
+register_structure(sparse.BufferDomain, *_uses("buffer", "low", "high"))
+register_structure(
+    sparse.SparseIteration,
+    ("sp_iter_vars", BIND),
+    *_uses("name", "init", "body", "annotations"),
+)
 register_structure(nodes.IRModule, *_uses("functions", "attrs"))
 _FIELDS[nodes.PrimFunc] = (
     ("params", _getter("params"), BIND),
     # In the order of the parameters: the map's own order means nothing.
     ("buffer_map", lambda f: tuple(f.buffer_map.get(p) for p in f.params), USE),
+    ("sp_axes", _getter("sp_axes"), USE),
+    ("buffer_domains", _getter("buffer_domains"), USE),
     ("ret_type", _getter("ret_type"), USE),
     ("body", _getter("body"), USE),
     ("attrs", _getter("attrs"), USE),

@@ -32,6 +32,7 @@ from .nodes import (
     While,
     seq,
 )
+from .sparse import SparseIteration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,6 +49,7 @@ _CHILDREN: dict[type[Stmt], Callable[[Any], tuple[Stmt, ...]]] = {
     IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
     BufferStore: lambda s: (),
     Evaluate: lambda s: (),
+    SparseIteration: lambda s: (s.body,) if s.init is None else (s.init, s.body),
 }
 
 
@@ -198,6 +200,10 @@ class StmtRewriter:
             init=None if stmt.init is None else self.visit(stmt.init),
             body=self.visit(stmt.body),
         )
+
+    def visit_SparseIteration(self, stmt: SparseIteration) -> Stmt:
+        init = None if stmt.init is None else self.visit(stmt.init)
+        return self.update(stmt, init=init, body=self.visit(stmt.body))
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
         predicate = None if stmt.predicate is None else self.visit_expr(stmt.predicate)
