@@ -163,7 +163,8 @@ def _attach(axis: Axis, parent: Axis) -> Axis:
 def _fuse(*axes: Any) -> list[FusedAxis]:
     """Axes that are iterated as one loop over the positions of the last."""
     group = [_parent("fuse", axis) for axis in _flat(axes)]
-    for above, axis in zip(group[:-1], group[1:], strict=True):
+    for k, axis in enumerate(group[1:]):
+        above = group[k]
         if axis.parent is not above:
             raise ShapeError(
                 f"T.fuse joins an axis and its children: {axis.name} is not below {above.name}"
