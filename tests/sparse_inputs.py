@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,10 @@ class Rows:
     @property
     def count(self) -> int:
         return len(self.indptr) - 1
+
+    def named(self, suffix: str = "") -> Arguments:
+        """The arrays as arguments."""
+        return {f"indptr{suffix}": self.indptr, f"indices{suffix}": self.indices}
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -136,6 +141,10 @@ class _Draw:
         return np.full(shape, fill, "float32")
 
 
+def _arguments(**given: Any) -> Arguments:
+    return given
+
+
 # ---------------------------------------------------------------------------- matrix products
 
 
@@ -143,11 +152,16 @@ def _csrmm(draw: _Draw) -> tuple[Arguments, Expected]:
     m, n, feat = draw.rows(13), 11, 5
     rows = draw.structure(m, n)
     a, b = draw.values(rows.nnz), draw.values(n, feat)
-    arguments = {
-        **{"a": a, "b": b, "c": draw.output(m, feat)},
-        **{"indptr": rows.indptr, "indices": rows.indices},
-        **{"m": m, "n": n, "feat": feat, "nnz": rows.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=b,
+        c=draw.output(m, feat),
+        **rows.named(),
+        m=m,
+        n=n,
+        feat=feat,
+        nnz=rows.nnz,
+    )
     return arguments, {"c": rows.dense(a) @ b.astype(float)}
 
 
@@ -155,11 +169,17 @@ def _bsrmm(draw: _Draw) -> tuple[Arguments, Expected]:
     mb, nb, blk, feat = draw.rows(7), 5, 3, 4
     rows = draw.structure(mb, nb)
     a, b = draw.values(rows.nnz, blk, blk), draw.values(nb, blk, feat)
-    arguments = {
-        **{"a": a.reshape(-1), "b": b, "c": draw.output(mb, blk, feat)},
-        **{"indptr": rows.indptr, "indices": rows.indices},
-        **{"mb": mb, "nb": nb, "nnzb": rows.nnz, "blk": blk, "feat": feat},
-    }
+    arguments = _arguments(
+        a=a.reshape(-1),
+        b=b,
+        c=draw.output(mb, blk, feat),
+        **rows.named(),
+        mb=mb,
+        nb=nb,
+        nnzb=rows.nnz,
+        blk=blk,
+        feat=feat,
+    )
     return arguments, {"c": _blocks_times(rows.pairs, a, b, mb)}
 
 
@@ -172,11 +192,17 @@ def _ellmm(draw: _Draw) -> tuple[Arguments, Expected]:
         columns = np.sort(columns, axis=1)
     a, b = draw.values(mb * width, blk, blk), draw.values(nb, blk, feat)
     pairs = [(row, int(columns[row, k])) for row in range(mb) for k in range(width)]
-    arguments = {
-        **{"a": a.reshape(-1), "b": b, "c": draw.output(mb, blk, feat)},
-        "indices": draw.index(columns.reshape(-1)),
-        **{"mb": mb, "nb": nb, "feat": feat, "width": width, "blk": blk},
-    }
+    arguments = _arguments(
+        a=a.reshape(-1),
+        b=b,
+        c=draw.output(mb, blk, feat),
+        indices=draw.index(columns.reshape(-1)),
+        mb=mb,
+        nb=nb,
+        feat=feat,
+        width=width,
+        blk=blk,
+    )
     return arguments, {"c": _blocks_times(pairs, a, b, mb)}
 
 
@@ -197,16 +223,27 @@ def _bmm(draw: _Draw) -> tuple[Arguments, Expected]:
         z.append(x[b].astype(float) @ y[b].astype(float))
     none = np.zeros(0, "float32")
     flat = [np.concatenate([none, *(part.reshape(-1) for part in parts)]) for parts in (x, y, z)]
-    arguments = {
-        **{"x": flat[0], "y": flat[1], "z": draw.output(len(flat[2]))},
-        **{"indptr_i": draw.starts(i), "indptr_j": draw.starts(j), "indptr_k": draw.starts(k)},
-        "indptr_ij": draw.starts(np.repeat(j, i)),
-        "indptr_jk": draw.starts(np.repeat(k, j)),
-        "indptr_ik": draw.starts(np.repeat(k, i)),
-        **{"batch": batch, "max_i": 4, "max_j": 3, "max_k": 5},
-        **{"nnz_i": int(i.sum()), "nnz_j": int(j.sum()), "nnz_k": int(k.sum())},
-        **{"nnz_ij": len(flat[0]), "nnz_jk": len(flat[1]), "nnz_ik": len(flat[2])},
-    }
+    arguments = _arguments(
+        x=flat[0],
+        y=flat[1],
+        z=draw.output(len(flat[2])),
+        indptr_i=draw.starts(i),
+        indptr_j=draw.starts(j),
+        indptr_k=draw.starts(k),
+        indptr_ij=draw.starts(np.repeat(j, i)),
+        indptr_jk=draw.starts(np.repeat(k, j)),
+        indptr_ik=draw.starts(np.repeat(k, i)),
+        batch=batch,
+        max_i=4,
+        max_j=3,
+        max_k=5,
+        nnz_i=int(i.sum()),
+        nnz_j=int(j.sum()),
+        nnz_k=int(k.sum()),
+        nnz_ij=len(flat[0]),
+        nnz_jk=len(flat[1]),
+        nnz_ik=len(flat[2]),
+    )
     return arguments, {"z": flat[2]}
 
 
@@ -216,13 +253,19 @@ def _sddmm(draw: _Draw, weighted: bool = False) -> tuple[Arguments, Expected]:
     a, b, x = draw.values(m, feat), draw.values(n, feat), draw.values(rows.nnz)
     product = a.astype(float) @ b.astype(float).T
     c = np.array([product[pair] for pair in rows.pairs])
-    arguments = {
-        **({"x": x} if weighted else {}),
-        **{"a": a, "b": b, "c": draw.output(rows.nnz)},
-        **{"indptr": rows.indptr, "indices": rows.indices},
-        **{"m": m, "n": n, "feat": feat, "nnz": rows.nnz},
-    }
-    return arguments, {"c": c * x if weighted else c}
+    arguments = _arguments(
+        a=a,
+        b=b,
+        c=draw.output(rows.nnz),
+        **rows.named(),
+        m=m,
+        n=n,
+        feat=feat,
+        nnz=rows.nnz,
+    )
+    if not weighted:
+        return arguments, {"c": c}
+    return {"x": x, **arguments}, {"c": c * x}
 
 
 # ---------------------------------------------------------------------------- sums
@@ -232,26 +275,34 @@ def _segment_reduce(draw: _Draw) -> tuple[Arguments, Expected]:
     n, longest = draw.rows(17), 6
     indptr = draw.ragged(n, longest)
     a = draw.values(indptr[-1])
-    arguments = {
-        **{"a": a, "b": draw.output(n), "indptr": indptr},
-        **{"n": n, "longest": longest, "nnz": len(a)},
-    }
+    arguments = _arguments(
+        a=a,
+        b=draw.output(n),
+        indptr=indptr,
+        n=n,
+        longest=longest,
+        nnz=len(a),
+    )
     return arguments, {"b": _sums(indptr, a)}
 
 
 def _sums(indptr: Array, values: Array) -> Array:
-    ends = zip(indptr[:-1], indptr[1:])
-    return np.array([values[start:end].astype(float).sum() for start, end in ends])
+    parts = [values[start:end] for start, end in pairwise(indptr)]
+    return np.array([part.astype(float).sum() for part in parts])
 
 
 def _csr_reduce(draw: _Draw) -> tuple[Arguments, Expected]:
     m, n = draw.rows(13), 11
     rows = draw.structure(m, n)
     a = draw.values(rows.nnz)
-    arguments = {
-        **{"a": a, "b": draw.output(m), "indptr": rows.indptr, "indices": rows.indices},
-        **{"m": m, "n": n, "nnz": rows.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=draw.output(m),
+        **rows.named(),
+        m=m,
+        n=n,
+        nnz=rows.nnz,
+    )
     return arguments, {"b": rows.dense(a).sum(1)}
 
 
@@ -261,12 +312,17 @@ def _square_sum(draw: _Draw) -> tuple[Arguments, Expected]:
     k = draw.structure(j.nnz, n2)
     a = draw.values(k.nnz)
     squares = (k.dense(a) ** 2).sum(1)
-    arguments = {
-        **{"a": a, "b": draw.output(m)},
-        **{"indptr_j": j.indptr, "indices_j": j.indices},
-        **{"indptr_k": k.indptr, "indices_k": k.indices},
-        **{"m": m, "n1": n1, "n2": n2, "nnz_j": j.nnz, "nnz_k": k.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=draw.output(m),
+        **j.named("_j"),
+        **k.named("_k"),
+        m=m,
+        n1=n1,
+        n2=n2,
+        nnz_j=j.nnz,
+        nnz_k=k.nnz,
+    )
     return arguments, {"b": _sums(j.indptr, squares)}
 
 
@@ -276,14 +332,19 @@ def _square_sum_two_k(draw: _Draw) -> tuple[Arguments, Expected]:
     k0, k1 = draw.structure(j.nnz, n2), draw.structure(j.nnz, n2)
     a = draw.values(k0.nnz)
     squares = (k0.dense(a) ** 2 * k1.dense(np.ones(k1.nnz))).sum(1)
-    arguments = {
-        **{"a": a, "b": draw.output(m)},
-        **{"indptr_j": j.indptr, "indices_j": j.indices},
-        **{"indptr_k0": k0.indptr, "indices_k0": k0.indices},
-        **{"indptr_k1": k1.indptr, "indices_k1": k1.indices},
-        **{"m": m, "n1": n1, "n2": n2},
-        **{"nnz_j": j.nnz, "nnz_k0": k0.nnz, "nnz_k1": k1.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=draw.output(m),
+        **j.named("_j"),
+        **k0.named("_k0"),
+        **k1.named("_k1"),
+        m=m,
+        n1=n1,
+        n2=n2,
+        nnz_j=j.nnz,
+        nnz_k0=k0.nnz,
+        nnz_k1=k1.nnz,
+    )
     return arguments, {"b": _sums(j.indptr, squares)}
 
 
@@ -296,11 +357,20 @@ def _reduction(draw: _Draw, kept: int) -> tuple[Arguments, Expected]:
     sums = _sums(l, x)
     if kept == 2:
         sums = _sums(k, sums)
-    arguments = {
-        **{"x": x, "y": draw.output(len(sums)), "indptr_j": j, "indptr_k": k, "indptr_l": l},
-        **{"n": n, "max_j": 3, "max_k": 4, "max_l": 3},
-        **{"nnz_j": int(j[-1]), "nnz_k": int(k[-1]), "nnz_l": int(l[-1])},
-    }
+    arguments = _arguments(
+        x=x,
+        y=draw.output(len(sums)),
+        indptr_j=j,
+        indptr_k=k,
+        indptr_l=l,
+        n=n,
+        max_j=3,
+        max_k=4,
+        max_l=3,
+        nnz_j=int(j[-1]),
+        nnz_k=int(k[-1]),
+        nnz_l=int(l[-1]),
+    )
     return arguments, {"y": sums}
 
 
@@ -311,10 +381,14 @@ def _csr_element_wise(draw: _Draw) -> tuple[Arguments, Expected]:
     m, n = draw.rows(13), 11
     rows = draw.structure(m, n)
     a = draw.values(rows.nnz)
-    arguments = {
-        **{"a": a, "b": draw.output(rows.nnz), "indptr": rows.indptr, "indices": rows.indices},
-        **{"m": m, "n": n, "nnz": rows.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=draw.output(rows.nnz),
+        **rows.named(),
+        m=m,
+        n=n,
+        nnz=rows.nnz,
+    )
     return arguments, {"b": a.astype(float) * 2.5}
 
 
@@ -322,7 +396,7 @@ def _sparse_softmax(draw: _Draw) -> tuple[Arguments, Expected]:
     arguments, _ = _csr_element_wise(draw)
     b = np.zeros(arguments["nnz"])
     arguments["a"] *= 30  # exp of which is no float32
-    for start, end in zip(arguments["indptr"][:-1], arguments["indptr"][1:]):
+    for start, end in pairwise(arguments["indptr"]):
         row = arguments["a"][start:end].astype(float)
         if len(row):
             powers = np.exp(row - row.max())
@@ -345,12 +419,20 @@ def _csr2bsr(draw: _Draw) -> tuple[Arguments, Expected]:
     for (i, j), value in zip(rows.pairs, a, strict=True):
         if (i // blk, j // blk) in wanted:
             b[blocks.index((i // blk, j // blk)), i % blk, j % blk] = value
-    arguments = {
-        **{"a": a, "b": draw.output(b.size, fill=0.0)},
-        **{"indptr_in": rows.indptr, "indices_in": rows.indices},
-        **{"indptr_out": draw.starts(lengths), "indices_out": draw.index([j for _, j in blocks])},
-        **{"m": m, "n": n, "mb": mb, "nb": nb, "nnz": rows.nnz, "nnzb": len(blocks), "blk": blk},
-    }
+    arguments = _arguments(
+        a=a,
+        b=draw.output(b.size, fill=0.0),
+        **rows.named("_in"),
+        indptr_out=draw.starts(lengths),
+        indices_out=draw.index([j for _, j in blocks]),
+        m=m,
+        n=n,
+        mb=mb,
+        nb=nb,
+        nnz=rows.nnz,
+        nnzb=len(blocks),
+        blk=blk,
+    )
     return arguments, {"b": b.reshape(-1)}
 
 
@@ -367,13 +449,17 @@ def _hyper_gnn(draw: _Draw) -> tuple[Arguments, Expected]:
         below = [column[::-1] for column in below]
     x = draw.values(m, feat)
     incidence = rows.dense(np.ones(rows.nnz))
-    arguments = {
-        **{"x": x, "y": draw.output(m, feat)},
-        **{"indptr": rows.indptr, "indices": rows.indices},
-        "indptr_t": draw.starts([len(column) for column in below]),
-        "indices_t": draw.index(sum(below, [])),
-        **{"m": m, "n": n, "nnz": rows.nnz, "feat": feat},
-    }
+    arguments = _arguments(
+        x=x,
+        y=draw.output(m, feat),
+        **rows.named(),
+        indptr_t=draw.starts([len(column) for column in below]),
+        indices_t=draw.index([row for column in below for row in column]),
+        m=m,
+        n=n,
+        nnz=rows.nnz,
+        feat=feat,
+    )
     return arguments, {"y": incidence @ incidence.T @ x}
 
 
@@ -385,11 +471,18 @@ def _rgcn_homo(draw: _Draw) -> tuple[Arguments, Expected]:
     y = np.zeros((n, feat_out))
     for (i, j), relation in zip(rows.pairs, kind_of_edge, strict=True):
         y[i] += w[relation].astype(float) @ x[j]
-    arguments = {
-        **{"etype": draw.index(kind_of_edge), "w": w, "x": x, "y": draw.output(n, feat_out)},
-        **{"indptr": rows.indptr, "indices": rows.indices, "n": n, "relations": relations},
-        **{"feat_in": feat_in, "feat_out": feat_out, "nnz": rows.nnz},
-    }
+    arguments = _arguments(
+        etype=draw.index(kind_of_edge),
+        w=w,
+        x=x,
+        y=draw.output(n, feat_out),
+        **rows.named(),
+        n=n,
+        relations=relations,
+        feat_in=feat_in,
+        feat_out=feat_out,
+        nnz=rows.nnz,
+    )
     return arguments, {"y": y}
 
 
@@ -404,12 +497,19 @@ def _rgcn_hetero(draw: _Draw) -> tuple[Arguments, Expected]:
     for place, column in j.pairs:
         relation, row = i.pairs[place]
         y[row] += w[relation].astype(float) @ x[column]
-    arguments = {
-        **{"w": w, "x": x, "y": draw.output(n, feat_out, fill=UNTOUCHED)},
-        **{"indptr_i": i.indptr, "indices_i": i.indices},
-        **{"indptr_j": j.indptr, "indices_j": j.indices, "n": n, "relations": relations},
-        **{"feat_in": feat_in, "feat_out": feat_out, "nnz_i": i.nnz, "nnz_j": j.nnz},
-    }
+    arguments = _arguments(
+        w=w,
+        x=x,
+        y=draw.output(n, feat_out, fill=UNTOUCHED),
+        **i.named("_i"),
+        **j.named("_j"),
+        n=n,
+        relations=relations,
+        feat_in=feat_in,
+        feat_out=feat_out,
+        nnz_i=i.nnz,
+        nnz_j=j.nnz,
+    )
     return arguments, {"y": y}
 
 
@@ -425,13 +525,19 @@ def _merged(draw: _Draw, union: bool) -> tuple[Arguments, Expected]:
     a_dense, b_dense = a_rows.dense(a), b_rows.dense(b)
     whole = a_dense + b_dense if union else a_dense * b_dense
     c = np.array([whole[pair] if pair in there else UNTOUCHED for pair in c_rows.pairs])
-    arguments = {
-        **{"a": a, "b": b, "c": draw.output(c_rows.nnz, fill=UNTOUCHED)},
-        **{"indptr_a": a_rows.indptr, "indices_a": a_rows.indices},
-        **{"indptr_b": b_rows.indptr, "indices_b": b_rows.indices},
-        **{"indptr_c": c_rows.indptr, "indices_c": c_rows.indices, "m": m, "n": n},
-        **{"nnz_a": a_rows.nnz, "nnz_b": b_rows.nnz, "nnz_c": c_rows.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=b,
+        c=draw.output(c_rows.nnz, fill=UNTOUCHED),
+        **a_rows.named("_a"),
+        **b_rows.named("_b"),
+        **c_rows.named("_c"),
+        m=m,
+        n=n,
+        nnz_a=a_rows.nnz,
+        nnz_b=b_rows.nnz,
+        nnz_c=c_rows.nnz,
+    )
     return arguments, {"c": c}
 
 
@@ -439,12 +545,17 @@ def _csr_row_dots(draw: _Draw) -> tuple[Arguments, Expected]:
     m, n = draw.rows(13), 11
     a_rows, b_rows = draw.structure(m, n), draw.structure(m, n)
     a, b = draw.values(a_rows.nnz), draw.values(b_rows.nnz)
-    arguments = {
-        **{"a": a, "b": b, "c": draw.output(m)},
-        **{"indptr_a": a_rows.indptr, "indices_a": a_rows.indices},
-        **{"indptr_b": b_rows.indptr, "indices_b": b_rows.indices},
-        **{"m": m, "n": n, "nnz_a": a_rows.nnz, "nnz_b": b_rows.nnz},
-    }
+    arguments = _arguments(
+        a=a,
+        b=b,
+        c=draw.output(m),
+        **a_rows.named("_a"),
+        **b_rows.named("_b"),
+        m=m,
+        n=n,
+        nnz_a=a_rows.nnz,
+        nnz_b=b_rows.nnz,
+    )
     return arguments, {"c": (a_rows.dense(a) * b_rows.dense(b)).sum(1)}
 
 
