@@ -34,7 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "records": {"base", "target", "tir"},
     "plan": {"base", "expr", "target", "tir", "schedule", "records"},
     "poly": {"base", "expr", "target", "tir", "schedule"},
-    "sparse": {"base", "expr", "tir", "script", "schedule"},
+    "sparse": {"base", "expr", "tir", "script", "schedule", "runtime"},
     "tile": {"base", "expr", "tir"},
     "lower": {"base", "expr", "target", "tir"},
     "codegen": {"base", "expr", "target", "tir"},
