@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from ..base.errors import UnsupportedError, UserError
-from ..expr import EQ, Expr, Max, Min, Var, binary, cast, conjunction, const
+from ..expr import EQ, LT, Expr, Max, Min, Var, binary, cast, conjunction, const
 from ..expr.intrin import if_then_else
 from ..tir import (
     Axis,
