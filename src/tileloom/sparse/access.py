@@ -18,14 +18,14 @@ from ..tir import (
     seq,
 )
 from .index_arrays import IndexArrays, Path
-from .nest import Leaf, guarded
-from .places import Places, in_range
+from .iterated import IteratedAxes, in_range
+from .nest import GuardedStmt, guarded
 from .searches import Inline, Searches
 
 Nested = Callable[[SparseIteration], Stmt]
 
 
-class Element(Record):
+class StoredElement(Record):
     """Where an element of a sparse buffer is, if the conditions hold; else it is not stored."""
 
     indices: Path
@@ -40,7 +40,7 @@ class Translator(StmtRewriter):
     """
 
     def __init__(
-        self, arrays: IndexArrays, searches: Searches, places: Places, nested: Nested
+        self, arrays: IndexArrays, searches: Searches, places: IteratedAxes, nested: Nested
     ) -> None:
         self.arrays = arrays
         self.searches = searches
@@ -49,17 +49,17 @@ class Translator(StmtRewriter):
         self.inline = Inline()
         self._known: dict[Expr, Expr] = {}
 
-    def leaf(self, stmt: Stmt) -> Leaf:
+    def leaf(self, stmt: Stmt) -> GuardedStmt:
         """A statement, with the conditions of its store where it is one store."""
         if isinstance(stmt, BufferStore) and isinstance(stmt.buffer, SparseBuffer):
             element = self.element(stmt.buffer, stmt.indices)
             store = stmt.replace(value=self.visit_expr(stmt.value), indices=element.indices)
             if not self.inline.stmts:
-                return Leaf(store, element.conditions)
+                return GuardedStmt(store, element.conditions)
             body = guarded(element.conditions, store)
         else:
             body = self.visit(stmt)
-        return Leaf(seq(*self.inline.stmts, body), (), tuple(self.inline.buffers))
+        return GuardedStmt(seq(*self.inline.stmts, body), (), tuple(self.inline.buffers))
 
     # ------------------------------------------------------------------------ statements
 
@@ -98,7 +98,7 @@ class Translator(StmtRewriter):
 
     # ------------------------------------------------------------------------ elements
 
-    def element(self, buffer: SparseBuffer, indices: Sequence[Expr]) -> Element:
+    def element(self, buffer: SparseBuffer, indices: Sequence[Expr]) -> StoredElement:
         """Where the element at some coordinates is."""
         known = self.places.matched(buffer, indices)
         conditions: list[Expr] = []
@@ -110,7 +110,7 @@ class Translator(StmtRewriter):
             wanted = self.visit_expr(indices[k])
             above = tuple(found[buffer.axes.index(part)] for part in axis.ancestors)
             found.append(self._local(axis, above, indices[k], wanted, conditions))
-        return Element(tuple(found), tuple(dict.fromkeys(conditions)))
+        return StoredElement(tuple(found), tuple(dict.fromkeys(conditions)))
 
     def _local(
         self, axis: Axis, above: Path, index: Expr, wanted: Expr, conditions: list[Expr]

@@ -35,7 +35,7 @@ from ..tir.sparse import LEVEL
 from .empty_sums import start_empty_reductions
 
 
-def lower_sparse_buffer(mod: IRModule | PrimFunc) -> IRModule:
+def lower_sparse_buffer(mod: IRModule | PrimFunc, flatten: bool = False) -> IRModule:
     """Lower the sparse buffers of a module to plain buffers `<name>_data`.
 
     Functions at another level than 1 stay as they are. Reductions over a variable number of
@@ -44,6 +44,7 @@ def lower_sparse_buffer(mod: IRModule | PrimFunc) -> IRModule:
 
     Args:
         mod: the module, or a function, which is called "main" then.
+        flatten: give every buffer one dimension, as SparseTIR does.
 
     Raises:
         UserError: a buffer is over an axis without its parent before it.
@@ -52,12 +53,12 @@ def lower_sparse_buffer(mod: IRModule | PrimFunc) -> IRModule:
         mod = IRModule({"main": mod})
     names = [name for name, f in mod.functions.items() if sparse_level(f) == POSITIONS]
     mod = start_empty_reductions(mod, names)
-    functions = {n: _lowered(f) if n in names else f for n, f in mod.functions.items()}
+    functions = {n: _lowered(f, flatten) if n in names else f for n, f in mod.functions.items()}
     return mod.replace(functions=functions)
 
 
-def _lowered(func: PrimFunc) -> PrimFunc:
-    layouts = _Layouts(func)
+def _lowered(func: PrimFunc, flatten: bool) -> PrimFunc:
+    layouts = _Layouts(func, flatten)
     walk = _Lowering(layouts)
     return func.replace(
         buffer_map={param: walk.visit_buffer(buffer) for param, buffer in func.buffer_map.items()},
@@ -75,37 +76,40 @@ class Dimension(Record):
     extent: Expr
 
 
-class Layout(Record):
+class BufferLayout(Record):
     """How the elements of a sparse buffer lie in a plain one."""
 
     source: SparseBuffer
     buffer: Buffer
     dimensions: tuple[Dimension, ...]
+    is_flat: bool
 
 
 class _Layouts:
     """The layouts of the buffers of a function."""
 
-    def __init__(self, func: PrimFunc) -> None:
-        self.known: dict[SparseBuffer, Layout] = {}
+    def __init__(self, func: PrimFunc, flatten: bool) -> None:
+        self.flatten = flatten
+        self.known: dict[SparseBuffer, BufferLayout] = {}
         self._starts: dict[object, SparseBuffer] = {}
         for axis in func.sp_axes:
             starts = func.buffer_map.get(axis.indptr) if axis.indptr is not None else None
             if isinstance(starts, SparseBuffer):
                 self._starts[axis.indptr] = starts
 
-    def of(self, buffer: SparseBuffer) -> Layout:
+    def of(self, buffer: SparseBuffer) -> BufferLayout:
         """The layout of a buffer."""
         found = self.known.get(buffer)
         if found is None:
-            found = self.known[buffer] = _layout(buffer)
+            is_flat = self.flatten or buffer.extra_storage is not None
+            found = self.known[buffer] = _layout(buffer, is_flat)
         return found
 
     def indices(self, buffer: SparseBuffer, positions: Sequence[Expr]) -> tuple[Expr, ...]:
         """Where the element at some positions is in the plain buffer."""
         layout = self.of(buffer)
         indices = [self.count(buffer, d.axes, positions) for d in layout.dimensions]
-        if buffer.extra_storage is None or len(indices) <= 1:
+        if not layout.is_flat or len(indices) <= 1:
             return tuple(indices)
         return (_joined(indices, [d.extent for d in layout.dimensions]),)
 
@@ -140,7 +144,7 @@ def _joined(indices: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
     return simplify(total)
 
 
-def _layout(buffer: SparseBuffer) -> Layout:
+def _layout(buffer: SparseBuffer, is_flat: bool) -> BufferLayout:
     dimensions: list[Dimension] = []
     for k, axis in enumerate(buffer.axes):
         above = [] if not axis.is_variable else _above(buffer, axis)
@@ -150,15 +154,17 @@ def _layout(buffer: SparseBuffer) -> Layout:
         extent = axis.nnz if axis.is_variable else axis.positions
         dimensions.append(Dimension((*members, k), simplify(extent)))
     extents = [d.extent for d in dimensions]
-    if buffer.extra_storage is not None:
+    if is_flat:
         total = extents[0] if extents else const(1)
         for extent in extents[1:]:
             total = total * extent
-        extents = [simplify(total + cast(total.dtype, buffer.extra_storage))]
+        if buffer.extra_storage is not None:
+            total = total + cast(total.dtype, buffer.extra_storage)
+        extents = [simplify(total)]
     plain = make_buffer(
         extents, buffer.dtype, f"{buffer.name}_data", scope=buffer.scope, data=buffer.data
     )
-    return Layout(buffer, plain, tuple(dimensions))
+    return BufferLayout(buffer, plain, tuple(dimensions), is_flat)
 
 
 def _above(buffer: SparseBuffer, axis: Axis) -> list[int]:
@@ -208,7 +214,7 @@ class _Lowering(BufferRewriter):
             return BufferRegion.point(
                 plain, self.layouts.indices(buffer, [part.min for part in ranges])
             )
-        if buffer.extra_storage is not None:
+        if self.layouts.of(buffer).is_flat:
             if not all(_is_point(part) for part in ranges[:-1]):
                 return BufferRegion.full(plain)
             (first,) = self.layouts.indices(buffer, [part.min for part in ranges])

@@ -29,9 +29,9 @@ from ..tir import (
 from ..tir.sparse import LEVEL, MERGED, FusedAxis
 from .access import Translator
 from .index_arrays import IndexArrays
+from .iterated import IteratedAxes
 from .merge import merged_loop
-from .nest import Leaf, LoopOver, Nest, Start, block_name, grouped
-from .places import Places
+from .nest import GuardedStmt, LoopOver, Nest, Start, block_name, grouped
 from .searches import Searches
 from .starts import resolve_starts, start_apart, stored_vars
 
@@ -65,7 +65,7 @@ def _lowered(func: PrimFunc) -> PrimFunc:
     arrays = IndexArrays(func)
     searches = Searches(arrays)
     body = resolve_starts(func)
-    body = _Lowering(arrays, searches, Places(arrays)).visit(body)
+    body = _Lowering(arrays, searches, IteratedAxes(arrays)).visit(body)
     stmts, buffers = searches.needed_by(body)
     return func.replace(
         body=_in_root(body, stmts, buffers),
@@ -91,7 +91,7 @@ def _in_root(body: Stmt, first: Sequence[Stmt], buffers: Sequence[Buffer]) -> St
 class _Lowering(StmtRewriter):
     """Replaces iterations by nests, outside in."""
 
-    def __init__(self, arrays: IndexArrays, searches: Searches, places: Places) -> None:
+    def __init__(self, arrays: IndexArrays, searches: Searches, places: IteratedAxes) -> None:
         self.arrays = arrays
         self.searches = searches
         self.places = places
@@ -107,12 +107,12 @@ class _Iteration:
     """One iteration on its way to a nest."""
 
     def __init__(
-        self, arrays: IndexArrays, searches: Searches, outer: Places, stmt: SparseIteration
+        self, arrays: IndexArrays, searches: Searches, outer: IteratedAxes, stmt: SparseIteration
     ) -> None:
         self.arrays = arrays
         self.searches = searches
         self.stmt = stmt
-        self.places = Places(arrays, outer)
+        self.places = IteratedAxes(arrays, outer)
         merged = [k for k, i in enumerate(stmt.sp_iter_vars) if isinstance(i.axis, MERGED)]
         plain = len(stmt.sp_iter_vars) if not merged else merged[0]
         self.merged = stmt.sp_iter_vars[plain:]
@@ -160,9 +160,9 @@ class _Iteration:
             start = Start(number, self._leaf_of(stmt.init, self.places))
         return nest.around(self._leaf(self.places), start)
 
-    def _leaf(self, places: Places) -> Leaf:
+    def _leaf(self, places: IteratedAxes) -> GuardedStmt:
         return self._leaf_of(self.stmt.body, places)
 
-    def _leaf_of(self, stmt: Stmt, places: Places) -> Leaf:
+    def _leaf_of(self, stmt: Stmt, places: IteratedAxes) -> GuardedStmt:
         inner = _Lowering(self.arrays, self.searches, places)
         return Translator(self.arrays, self.searches, places, inner.visit).leaf(stmt)

@@ -30,11 +30,11 @@ from ..tir import (
 )
 from ..tir.sparse import MERGED, FusedAxis, IntersectionAxis, UnionAxis
 from .index_arrays import IndexArrays, Path, structure
-from .nest import Leaf
-from .places import Place, Places
+from .iterated import IteratedAxes, IteratedAxis
+from .nest import GuardedStmt
 
 _ZERO = const(0, "int32")
-MakeLeaf = Callable[[Places], Leaf]
+MakeBody = Callable[[IteratedAxes], GuardedStmt]
 
 
 class Finger:
@@ -88,11 +88,11 @@ class Finger:
 
 def merged_loop(
     arrays: IndexArrays,
-    places: Places,
+    places: IteratedAxes,
     items: Sequence[SpIterVar],
     body: Stmt,
-    make_leaf: MakeLeaf,
-) -> Leaf:
+    make_leaf: MakeBody,
+) -> GuardedStmt:
     """The loop over a merged axis, and plain loops over the axes after it.
 
     Args:
@@ -111,8 +111,8 @@ def merged_loop(
     ]
     current = make_buffer((1,), axis.idtype, f"{first.var.name}_now", scope="local")
     now = BufferLoad(current, (_ZERO,))
-    inner = Places(arrays, places)
-    inner.add(Place(first, axis, None, (), now))
+    inner = IteratedAxes(arrays, places)
+    inner.add(IteratedAxis(first, axis, None, (), now))
     for finger in (*fingers, *followers):
         inner.add_finger(first.var, finger.axis, finger.above, finger.position, finger.is_at(now))
     leaf = _plain_loops(arrays, inner, rest, make_leaf)
@@ -121,7 +121,7 @@ def merged_loop(
     walk = loop(fingers, current, now, seq(*stmts, leaf.guarded()))
     buffers: tuple[Buffer, ...] = (current, *(finger.memory for finger in (*fingers, *followers)))
     starts = [finger.put(const(0, finger.axis.idtype)) for finger in (*fingers, *followers)]
-    return Leaf(seq(*starts, walk), (), (*buffers, *leaf.buffers))
+    return GuardedStmt(seq(*starts, walk), (), (*buffers, *leaf.buffers))
 
 
 def _union(fingers: Sequence[Finger], current: Buffer, now: Expr, body: Stmt) -> Stmt:
@@ -148,7 +148,7 @@ def _intersection(fingers: Sequence[Finger], current: Buffer, now: Expr, body: S
         lambda a, b: binary(Max, a, b),
         [cast(current.dtype, finger.coordinate) for finger in fingers],
     )
-    meet = conjunction(
+    at_all = conjunction(
         binary(EQ, cast(current.dtype, finger.coordinate), now) for finger in fingers
     )
     catch_up = seq(
@@ -159,13 +159,13 @@ def _intersection(fingers: Sequence[Finger], current: Buffer, now: Expr, body: S
     )
     step = seq(*(finger.step() for finger in fingers))
     inside = conjunction(finger.is_inside for finger in fingers)
-    walk = IfThenElse(meet, seq(body, step), catch_up)
+    walk = IfThenElse(at_all, seq(body, step), catch_up)
     return While(inside, seq(BufferStore(current, most, (_ZERO,)), walk))
 
 
 def _plain_loops(
-    arrays: IndexArrays, places: Places, items: Sequence[SpIterVar], make_leaf: MakeLeaf
-) -> Leaf:
+    arrays: IndexArrays, places: IteratedAxes, items: Sequence[SpIterVar], make_leaf: MakeBody
+) -> GuardedStmt:
     """Loops without blocks around the body."""
     loops: list[For] = []
     for item in items:
@@ -182,10 +182,10 @@ def _plain_loops(
     body = leaf.guarded()
     for loop in reversed(loops):
         body = loop.replace(body=body)
-    return Leaf(body, (), leaf.buffers)
+    return GuardedStmt(body, (), leaf.buffers)
 
 
-def _looked_up(body: Stmt, var: Var, places: Places) -> list[Axis]:
+def _looked_up(body: Stmt, var: Var, places: IteratedAxes) -> list[Axis]:
     """The sparse axes that the body indexes with a variable, in rows that are iterated."""
     found: dict[Axis, None] = {}
     for buffer, indices in _accesses(body):
@@ -200,7 +200,7 @@ def _looked_up(body: Stmt, var: Var, places: Places) -> list[Axis]:
 
 
 def _rows_iterated(
-    buffer: SparseBuffer, indices: Sequence[Expr], axis: Axis, places: Places
+    buffer: SparseBuffer, indices: Sequence[Expr], axis: Axis, places: IteratedAxes
 ) -> bool:
     for part in axis.ancestors:
         index = indices[buffer.axes.index(part)]

@@ -47,7 +47,7 @@ class LoopOver(Record):
         return self.axis.base if isinstance(self.axis, FusedAxis) else self.axis
 
 
-class Leaf(Record):
+class GuardedStmt(Record):
     """A statement that runs under conditions, with memory of its own."""
 
     stmt: Stmt
@@ -63,7 +63,7 @@ class Start(Record):
     """How a block starts its results: the number of the block among those of a nest."""
 
     block: int
-    leaf: Leaf
+    leaf: GuardedStmt
 
 
 def guarded(conditions: Sequence[Expr], stmt: Stmt) -> Stmt:
@@ -92,14 +92,14 @@ class Nest(Record):
     groups: list[list[LoopOver]]
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
-    def around(self, leaf: Leaf, start: Start | None = None) -> Stmt:
+    def around(self, leaf: GuardedStmt, start: Start | None = None) -> Stmt:
         """The nest with a statement in the innermost block."""
         for number in range(len(self.groups) - 1, -1, -1):
             own = start.leaf if start is not None and start.block == number else None
-            leaf = Leaf(self._block(number, leaf, own))
+            leaf = GuardedStmt(self._block(number, leaf, own))
         return leaf.stmt
 
-    def _block(self, number: int, leaf: Leaf, start: Leaf | None) -> Stmt:
+    def _block(self, number: int, leaf: GuardedStmt, start: GuardedStmt | None) -> Stmt:
         loops = self.groups[number]
         outside = {loop.var: Var(_loop_name(loop.var.name), loop.var.dtype) for loop in loops}
         outer = [condition for condition in leaf.conditions if not _loads(condition)]

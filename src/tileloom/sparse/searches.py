@@ -26,8 +26,8 @@ from ..tir import (
 )
 from ..tir.sparse import MERGED, AttachedAxis, FusedAxis, make_sparse_buffer
 from .index_arrays import IndexArrays, Path, path_of_count
-from .nest import Leaf, LoopOver, Nest, grouped
-from .places import Place, Places
+from .iterated import IteratedAxes, IteratedAxis
+from .nest import GuardedStmt, LoopOver, Nest, grouped
 from .search import ABSENT, find_coordinate, find_row, store_at
 
 
@@ -52,7 +52,7 @@ class Searches:
 
     def position(
         self,
-        places: Places,
+        places: IteratedAxes,
         axis: Axis,
         above: Path,
         wanted: Expr,
@@ -88,7 +88,7 @@ class Searches:
             if conditions:
                 test = conjunction(substitute(c, fresh) for c in conditions)
                 stmt = IfThenElse(test, stmt, write(const(ABSENT, axis.idtype)))
-            self._add(mid, loops, fresh, Leaf(stmt, (), scratch))
+            self._add(mid, loops, fresh, GuardedStmt(stmt, (), scratch))
             known = self._known[key] = BufferLoad(mid, indices)
         return known
 
@@ -116,7 +116,7 @@ class Searches:
 
     # ------------------------------------------------------------------------ fused axes
 
-    def enter_fused(self, places: Places, items: Sequence[SpIterVar], var: Var) -> None:
+    def enter_fused(self, places: IteratedAxes, items: Sequence[SpIterVar], var: Var) -> None:
         """Enter the variables of fused axes; `var` is the position on the last."""
         axes = [item.axis.base for item in items if isinstance(item.axis, FusedAxis)]
         rows: dict[int, Expr] = {}
@@ -140,7 +140,7 @@ class Searches:
             write = store_at(mid, path_of_count(base, fresh))
             stmt, scratch = find_row(self.arrays, axis, substitute(count, {var: fresh}), write)
             loop = LoopOver(var, last.axis, cast(var.dtype, last.axis.positions), SPATIAL)
-            self._add(mid, [loop], {var: fresh}, Leaf(stmt, (), scratch))
+            self._add(mid, [loop], {var: fresh}, GuardedStmt(stmt, (), scratch))
             known = self._known[key] = BufferLoad(mid, path_of_count(base, var))
         return known
 
@@ -158,7 +158,7 @@ class Searches:
                 buffers.insert(0, mid)
         return stmts, buffers
 
-    def _loops(self, places: Places, exprs: Sequence[Expr]) -> list[LoopOver] | None:
+    def _loops(self, places: IteratedAxes, exprs: Sequence[Expr]) -> list[LoopOver] | None:
         """Loops over all variables that expressions depend on; None where there are no such."""
         if any(self._may_change(expr) for expr in exprs):
             return None
@@ -187,14 +187,14 @@ class Searches:
             isinstance(part, BufferLoad) and part.buffer not in fixed for part in post_order(expr)
         )
 
-    def _extent(self, places: Places, place: Place) -> Expr:
+    def _extent(self, places: IteratedAxes, place: IteratedAxis) -> Expr:
         axis = place.item.axis
         if isinstance(axis, FusedAxis):
             return cast(axis.idtype, axis.positions)
         return cast(axis.idtype, self.arrays.extent(axis, places.above(axis)))
 
     def _memory(
-        self, places: Places, loops: Sequence[LoopOver], idtype: str
+        self, places: IteratedAxes, loops: Sequence[LoopOver], idtype: str
     ) -> tuple[SparseBuffer, Path]:
         """A buffer over the axes of loops, and where in it they are."""
         axes: list[Axis] = []
@@ -217,7 +217,7 @@ class Searches:
         mid: SparseBuffer,
         loops: Sequence[LoopOver],
         fresh: dict[Var, Var],
-        leaf: Leaf,
+        leaf: GuardedStmt,
     ) -> None:
         own = [
             loop.replace(var=fresh[loop.var], extent=substitute(loop.extent, fresh))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ..base.errors import InternalError
 from ..expr import (
@@ -19,6 +19,7 @@ from ..expr import (
     Var,
     binary,
     const,
+    is_int,
     substitute,
 )
 from ..expr.analyzer import Analyzer
@@ -177,7 +178,10 @@ class _Accesses:
                 for region in regions:
                     low = [substitute(part.min, values) for part in region.region]
                     last = [
-                        substitute(part.min + part.extent - 1, values) for part in region.region
+                        first
+                        if is_int(part.extent, 1)
+                        else substitute(part.min + part.extent - 1, values)
+                        for first, part in zip(low, region.region, strict=True)
                     ]
                     self.box(table, region.buffer, low, last)
 
@@ -270,13 +274,19 @@ class _Accesses:
         table[buffer] = new
 
     def regions(self, table: dict[Buffer, Box], without: set[Buffer]) -> Regions:
-        return tuple(self.region(b, box) for b, box in table.items() if b not in without)
+        changing = {*self.writes, *without}
+        return tuple(self.region(b, box, changing) for b, box in table.items() if b not in without)
 
-    def region(self, buffer: Buffer, box: Box) -> BufferRegion:
-        """A box as a region, cut off where it leaves the buffer."""
+    def region(self, buffer: Buffer, box: Box, changing: Container[Buffer]) -> BufferRegion:
+        """A box as a region, cut off where it leaves the buffer.
+
+        An end that is loaded from a buffer that changes meanwhile says nothing.
+        """
         parts = []
         outside = self.intervals.outside
         for (low, high), size in zip(box, buffer.shape, strict=True):
+            low = None if low is None or _loads_of(low, changing) else low
+            high = None if high is None or _loads_of(high, changing) else high
             if low is not None and low is high:
                 parts.append(Range(low, const(1, low.dtype)))
                 continue
@@ -286,6 +296,13 @@ class _Accesses:
             high = end if high is None else outside.simplify(binary(Min, high, end))
             parts.append(Range(low, outside.simplify(high - low + 1)))
         return BufferRegion(buffer, tuple(parts))
+
+
+def _loads_of(expr: Expr, buffers: Container[Buffer]) -> bool:
+    """Whether an expression depends on what some buffers hold."""
+    if isinstance(expr, BufferLoad) and expr.buffer in buffers:
+        return True
+    return any(_loads_of(child, buffers) for child in expr.children)
 
 
 def _negated(condition: Expr) -> Expr:

@@ -11,7 +11,7 @@ from ..tir.sparse import MERGED, AttachedAxis, FusedAxis
 from .index_arrays import IndexArrays, Path, path_of_count, same_structure, structure
 
 
-class Place:
+class IteratedAxis:
     """One variable of an iteration.
 
     Attributes:
@@ -34,19 +34,19 @@ class Place:
         self.coordinate = coordinate
 
 
-class Places:
+class IteratedAxes:
     """The variables of an iteration and of those around it, outermost first."""
 
-    def __init__(self, arrays: IndexArrays, outer: Places | None = None) -> None:
+    def __init__(self, arrays: IndexArrays, outer: IteratedAxes | None = None) -> None:
         self.arrays = arrays
-        self.all: list[Place] = [] if outer is None else list(outer.all)
-        self.of_var: dict[Var, Place] = {} if outer is None else dict(outer.of_var)
-        self.of_axis: dict[Axis, Place] = {} if outer is None else dict(outer.of_axis)
+        self.all: list[IteratedAxis] = [] if outer is None else list(outer.all)
+        self.of_var: dict[Var, IteratedAxis] = {} if outer is None else dict(outer.of_var)
+        self.of_axis: dict[Axis, IteratedAxis] = {} if outer is None else dict(outer.of_axis)
         self._fingers: dict[tuple[Var, Axis], tuple[Path, Expr, Expr]] = (
             {} if outer is None else dict(outer._fingers)
         )
 
-    def add(self, place: Place) -> None:
+    def add(self, place: IteratedAxis) -> None:
         """Enter a variable."""
         self.all.append(place)
         self.of_var[place.item.var] = place
@@ -71,11 +71,11 @@ class Places:
             return (cast(axis.idtype, found.coordinate),)
         return found.path
 
-    def enter(self, item: SpIterVar, var: Var) -> Place:
+    def enter(self, item: SpIterVar, var: Var) -> IteratedAxis:
         """A plain variable (not of a fused or merged axis) at position `var`."""
         path = (*self.above(item.axis), var)
         coordinate = self.arrays.coordinate(item.axis, path)
-        place = Place(item, item.axis, var, path, coordinate)
+        place = IteratedAxis(item, item.axis, var, path, coordinate)
         self.add(place)
         return place
 
@@ -86,13 +86,13 @@ class Places:
             rows: the position, counted along the chain, of parts that a search has found.
         """
         count: Expr = var
-        found: list[Place] = []
+        found: list[IteratedAxis] = []
         for k in range(len(items) - 1, -1, -1):
             axis = _part(items[k].axis)
             path = path_of_count(axis, count)
             own = var if k == len(items) - 1 else None
             coordinate = self._fused_coordinate(axis, path, count, rows.get(k - 1))
-            found.append(Place(items[k], axis, own, path, coordinate))
+            found.append(IteratedAxis(items[k], axis, own, path, coordinate))
             if k:
                 count = rows[k - 1] if axis.is_variable else count // _width(axis, count)
         for place in reversed(found):
@@ -140,7 +140,9 @@ class Places:
             known.update(zip([*chain, k], place.path, strict=True))
         return known
 
-    def _same_rows(self, place: Place, indices: Sequence[Expr], chain: Sequence[int]) -> bool:
+    def _same_rows(
+        self, place: IteratedAxis, indices: Sequence[Expr], chain: Sequence[int]
+    ) -> bool:
         """Whether the indices above are those below which the variable itself runs."""
         axis: Axis | None = place.item.axis
         if isinstance(axis, AttachedAxis):
@@ -178,7 +180,7 @@ def _width(axis: Axis, count: Expr) -> Expr:
     return cast(count.dtype, axis.positions)
 
 
-def in_range(value: Expr, length: Expr, places: Places) -> list[Expr]:
+def in_range(value: Expr, length: Expr, places: IteratedAxes) -> list[Expr]:
     """What must hold for a coordinate to be in [0, length); nothing where it is known to hold."""
     analyzer = Analyzer(places.domains())
     bounded = _bounded_loads(value, places, analyzer)
@@ -190,7 +192,7 @@ def in_range(value: Expr, length: Expr, places: Places) -> list[Expr]:
     return conditions
 
 
-def _bounded_loads(value: Expr, places: Places, analyzer: Analyzer) -> Expr:
+def _bounded_loads(value: Expr, places: IteratedAxes, analyzer: Analyzer) -> Expr:
     """The value with variables of known range for loads of coordinates."""
     if isinstance(value, BufferLoad):
         for place in places.all:
