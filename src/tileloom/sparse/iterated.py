@@ -160,7 +160,7 @@ class IteratedAxes:
     def _is_part(self, index: Expr, group: tuple[Axis, ...]) -> bool:
         place = self.of_var.get(index) if isinstance(index, Var) else None
         found = None if place is None else place.item.axis
-        return isinstance(found, FusedAxis) and found.group is group
+        return isinstance(found, FusedAxis) and found.group == group
 
     def domains(self) -> dict[Var, Range]:
         """The range of each position."""
