@@ -26,7 +26,7 @@ from typing import Any
 
 from ..expr import Expr, Var
 from ..tir import Buffer
-from .rv import BlockRV, LoopRV
+from .rv import BlockRV, LoopRV, SparseIterationRV
 
 class PrimitiveMethods:
     """A base of `Schedule` that says what its methods take and give."""
@@ -35,9 +35,10 @@ class PrimitiveMethods:
 _NAMES = {
     "BlockRef": "BlockRV | str", "LoopRef": "LoopRV", "PlaceRef": "BlockRV | LoopRV | str",
     "IntRef": "int | Expr", "ReadIndex": "int | str | Buffer", "WriteIndex": "int | str | Buffer",
-    "ValueRef": "Any",
+    "IterationRef": "SparseIterationRV | str",
+    "AnyRef": "BlockRV | LoopRV | SparseIterationRV | str", "ValueRef": "Any",
 }  # fmt: skip
-_RESULTS = {"block": "BlockRV", "loop": "LoopRV", "int": "Var"}
+_RESULTS = {"block": "BlockRV", "loop": "LoopRV", "iteration": "SparseIterationRV", "int": "Var"}
 
 
 def text() -> str:

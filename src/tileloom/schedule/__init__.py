@@ -2,7 +2,7 @@
 
 from .errors import ScheduleError
 from .instruction import Instruction, InstructionKind
-from .rv import BlockRV, ExprRV, LoopRV
+from .rv import BlockRV, ExprRV, LoopRV, SparseIterationRV
 from .schedule import Schedule
 from .sref import StmtSRef
 from .state import ScheduleState
@@ -10,5 +10,5 @@ from .trace import Trace
 
 __all__ = [
     "BlockRV", "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleError",
-    "ScheduleState", "StmtSRef", "Trace",
+    "ScheduleState", "SparseIterationRV", "StmtSRef", "Trace",
 ]  # fmt: skip

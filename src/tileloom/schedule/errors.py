@@ -7,8 +7,8 @@ from typing import Any
 
 from ..base.errors import InternalError, UserError
 from ..script import show_marked
-from ..tir import Block, For, IRModule, Stmt
-from .sref import StmtSRef
+from ..tir import Block, For, IRModule, SparseIteration, Stmt
+from .sref import Referable, StmtSRef
 
 LEVELS = ("detail", "fast", "none")
 Place = StmtSRef | Stmt
@@ -119,11 +119,13 @@ def refuse(
     return ScheduleError(message, at=at, notes=notes, hint=hint, fast=fast)
 
 
-def name_of(place: StmtSRef | For | Block) -> str:
-    """How messages call a loop or block: `loop 'i'`, `block 'C'`."""
+def name_of(place: StmtSRef | Referable) -> str:
+    """How messages call a loop, block or iteration: `loop 'i'`, `block 'C'`."""
     stmt = place.stmt if isinstance(place, StmtSRef) else place
     if isinstance(stmt, For):
         return f"loop {stmt.loop_var.name!r}"
     if isinstance(stmt, Block):
         return f"block {stmt.name_hint!r}"
+    if isinstance(stmt, SparseIteration):
+        return f"sparse iteration {stmt.name!r}"
     raise InternalError("a message about an expired reference")

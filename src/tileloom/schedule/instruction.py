@@ -4,9 +4,9 @@
 
 * the first parameter is the `ScheduleState`; the others have the names, the order and the defaults
   that users see;
-* annotations say what an argument is: `BlockRef`, `LoopRef`, `PlaceRef` (a block or a loop) and
-  `IntRef` (a number or a number variable) are *inputs* of the step, everything else is an
-  *attribute*. Inside the function a reference is a `StmtSRef`, a number an `int` or an expression;
+* annotations say what an argument is: `BlockRef`, `LoopRef`, `PlaceRef` (a block or a loop),
+  `IterationRef` (a sparse iteration), `AnyRef` (any of the three) and `IntRef` (a number or a
+  number variable) are *inputs* of the step, everything else is an *attribute*. Inside the function a reference is a `StmtSRef`, a number an `int` or an expression;
 * `decision` is what a sampling primitive has drawn; such a function returns `Sampled`;
 * the annotation of the result says what the step defines.
 """
@@ -25,6 +25,8 @@ from .sref import StmtSRef
 BlockRef = Annotated[StmtSRef, "block"]
 LoopRef = Annotated[StmtSRef, "loop"]
 PlaceRef = Annotated[StmtSRef, "place"]
+IterationRef = Annotated[StmtSRef, "iteration"]
+AnyRef = Annotated[StmtSRef, "any"]
 IntRef = Annotated[int | Expr, "int"]
 #: Data that may have number variables somewhere inside.
 ValueRef = Annotated[Any, "value"]
@@ -34,7 +36,8 @@ MapRef = Annotated[IndexMap, "value"]
 ReadIndex = Annotated[int, "read_index"]
 WriteIndex = Annotated[int, "write_index"]
 
-_INPUT_ROLES = {"block", "loop", "place", "int", "value"}
+REFERENCE_ROLES = {"block", "loop", "place", "iteration", "any"}
+_INPUT_ROLES = {*REFERENCE_ROLES, "int", "value"}
 _ROLES = {*_INPUT_ROLES, "read_index", "write_index"}
 Arguments = dict[str, Any]
 
@@ -89,6 +92,7 @@ class InstructionKind:
         name: in JSON, such as "Split".
         method: of `Schedule`, such as "split".
         pure: whether the step can be left out when nobody uses what it defines.
+        coordinates: whether it is for functions over coordinates, too.
         flat: the list parameter that is written into the inputs one by one.
         int_bools: whether truth values are 0 and 1 in JSON, as TVM has them for some kinds.
         front: turns what users may pass into the arguments of the step.
@@ -106,6 +110,7 @@ class InstructionKind:
     parameters: tuple[Parameter, ...]
     returns: tuple[str, bool] | None
     pure: bool
+    coordinates: bool
     flat: str | None
     int_bools: bool
     skip_empty: tuple[str, ...]
@@ -226,6 +231,7 @@ def primitive(
     name: str,
     *,
     pure: bool = False,
+    coordinates: bool = False,
     flat: str | None = None,
     int_bools: bool = False,
     skip_empty: Sequence[str] = (),
@@ -239,6 +245,8 @@ def primitive(
     Args:
         name: the instruction kind, such as "ComputeAt".
         pure: a look-up or a draw that `Trace.simplified` may drop.
+        coordinates: a step that functions at level 2 (`sparse_tir_level`) can take, in which sparse
+            iterations stand for loops and blocks.
         flat: the list parameter whose elements are inputs of their own (the last of the inputs).
         int_bools: write truth values as 0 and 1 in JSON.
         skip_empty: parameters that Python text leaves out when they are empty.
@@ -260,6 +268,7 @@ def primitive(
             parameters=parameters,
             returns=returns,
             pure=pure or any(p.role == "decision" for p in parameters),
+            coordinates=coordinates,
             flat=flat,
             int_bools=int_bools,
             skip_empty=tuple(skip_empty),

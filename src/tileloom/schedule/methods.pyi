@@ -8,7 +8,7 @@ from typing import Any
 
 from ..expr import Expr, Var
 from ..tir import Buffer
-from .rv import BlockRV, LoopRV
+from .rv import BlockRV, LoopRV, SparseIterationRV
 
 class PrimitiveMethods:
     """A base of `Schedule` that says what its methods take and give."""
@@ -32,10 +32,16 @@ class PrimitiveMethods:
     def add_unit_loop(self, block_or_loop: BlockRV | LoopRV | str) -> LoopRV:
         """Put a loop `u` of one iteration around a block or loop."""
 
-    def annotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str, ann_val: Any) -> None:
-        """Attach a note to a loop or block; nothing happens if it has one under this key."""
+    def annotate(
+        self, block_or_loop: BlockRV | LoopRV | SparseIterationRV | str, ann_key: str, ann_val: Any
+    ) -> None:
+        """Attach a note to a loop, block or sparse iteration; one that has the key keeps
+        what it has.
+        """
 
-    def unannotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str) -> None:
+    def unannotate(
+        self, block_or_loop: BlockRV | LoopRV | SparseIterationRV | str, ann_key: str
+    ) -> None:
         """Take a note away."""
 
     def annotate_buffer_access(
@@ -148,6 +154,11 @@ class PrimitiveMethods:
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
         """The blocks of the scope that write what a block reads before it, in program order."""
 
+    def get_sparse_iteration(self, name: str, func_name: str | None = None) -> SparseIterationRV:
+        """The sparse iteration with a name, in a function over coordinates; nested ones
+        are found too.
+        """
+
     def loop_partition(
         self, loop: LoopRV, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
@@ -255,6 +266,14 @@ class PrimitiveMethods:
         self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str
     ) -> None:
         """Put a buffer that a block writes into another storage scope."""
+
+    def sparse_fuse(self, sparse_iteration: SparseIterationRV | str, iters: Sequence[Any]) -> None:
+        """Iterate over an axis, its child, and so on in one loop over the positions of the last."""
+
+    def sparse_reorder(
+        self, sparse_iteration: SparseIterationRV | str, new_order: Sequence[Any]
+    ) -> None:
+        """Put the variables of a sparse iteration into a new order, that of the loops to come."""
 
     def storage_align(
         self,

@@ -1,4 +1,4 @@
-"""Random variables: the names that a trace has for blocks, loops and numbers."""
+"""Random variables: the names that a trace has for blocks, loops, iterations and numbers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,16 @@ class LoopRV:
     __slots__ = ()
 
 
+class SparseIterationRV:
+    """A sparse iteration, as the steps of a trace call it."""
+
+    __slots__ = ()
+
+
 #: A number, as the steps of a trace call it: a variable that expressions can be made of.
 ExprRV = Var
-RV = BlockRV | LoopRV | Var
+RV = BlockRV | LoopRV | SparseIterationRV | Var
+_CLASSES = {"block": BlockRV, "loop": LoopRV, "iteration": SparseIterationRV}
 
 
 def expr_rv() -> Var:
@@ -30,12 +37,11 @@ def expr_rv() -> Var:
 
 
 def new_rv(role: str) -> RV:
-    """A new variable for what a step defines: a "block", a "loop" or a number ("int")."""
-    if role == "int":
-        return expr_rv()
-    return BlockRV() if role == "block" else LoopRV()
+    """A new variable for what a step defines: "block", "loop", "iteration" or a number, "int"."""
+    made: RV = expr_rv() if role == "int" else _CLASSES.get(role, LoopRV)()
+    return made
 
 
 def is_rv(value: Any) -> TypeGuard[RV]:
     """Whether a value is a random variable."""
-    return isinstance(value, (BlockRV, LoopRV, Var))
+    return isinstance(value, (BlockRV, LoopRV, SparseIterationRV, Var))

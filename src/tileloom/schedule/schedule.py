@@ -8,21 +8,49 @@ from typing import Any, cast
 
 from ..base.errors import InternalError, UserError
 from ..expr import Expr, IndexMap, IntImm, Var, const, free_vars, simplify, substitute
-from ..tir import Block, Buffer, For, IRModule, PrimFunc
+from ..tir import (
+    COORDINATES,
+    Block,
+    Buffer,
+    IRModule,
+    PrimFunc,
+    SparseIteration,
+    SpIterVar,
+    sparse_level,
+)
 from . import primitives
 from .analysis.debug import verify_analyses
 from .errors import LEVELS, ScheduleError, name_of, refuse
-from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, can, kinds
+from .instruction import (
+    REFERENCE_ROLES,
+    Arguments,
+    Instruction,
+    InstructionKind,
+    Parameter,
+    Sampled,
+    can,
+    kinds,
+)
 from .methods import PrimitiveMethods
-from .rv import RV, BlockRV, LoopRV, is_rv, new_rv
+from .rv import RV, BlockRV, LoopRV, SparseIterationRV, is_rv, new_rv
 from .sizes import in_sizes_of
-from .sref import StmtSRef
+from .sref import REFERABLE, StmtSRef
 from .state import ScheduleState
 from .text import to_python
 from .trace import Trace
 from .verify import Report, verify_program
 
 _DEBUG = {"none": 0, "all": 3}
+_PLACES = (BlockRV, LoopRV, SparseIterationRV)
+#: For the roles of references, which variables they may have, in words, too.
+_WANTED: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "block": ((BlockRV,), "a block"),
+    "loop": ((LoopRV,), "a loop"),
+    "place": ((BlockRV, LoopRV), "a block or a loop"),
+    "iteration": ((SparseIterationRV,), "a sparse iteration"),
+    "any": (_PLACES, "a block, a loop or a sparse iteration"),
+}
+_LOWER_FIRST = "lower_sparse_iter first: it makes loops and blocks of sparse iterations"
 _VERIFY_REFERENCES, _VERIFY_ANALYSES = 1, 2
 
 
@@ -73,6 +101,8 @@ class Schedule(PrimitiveMethods):
         self._values: dict[RV, StmtSRef | int] = {}
         self._trace: Trace | None = Trace() if trace else None
         self._layouts: dict[tuple[str, int], IndexMap] = {}  # of buffer parameters, since the start
+        functions = self._state.mod.functions.items()
+        self._over_coordinates = {name for name, f in functions if sparse_level(f) == COORDINATES}
 
     # ------------------------------------------------------------------ looking
 
@@ -104,29 +134,30 @@ class Schedule(PrimitiveMethods):
         self._state.func_working_on = func_name
 
     def get(self, rv_or_sref: Any) -> Any:
-        """What a variable or a reference stands for now: a block, a loop, or a number."""
+        """What a variable or a reference stands for: a block, loop, sparse iteration or number."""
         if isinstance(rv_or_sref, StmtSRef):
             return rv_or_sref.stmt
-        if isinstance(rv_or_sref, (BlockRV, LoopRV)):
+        if isinstance(rv_or_sref, _PLACES):
             sref = self.get_sref(rv_or_sref)
             return sref if sref.stmt is None else sref.stmt
         return self._number(rv_or_sref)
 
     def get_sref(self, rv_or_stmt: Any) -> StmtSRef:
-        """The reference to what a variable stands for, or to a loop or block of the program."""
-        if isinstance(rv_or_stmt, (Block, For)):
+        """The reference to what a variable stands for, or to a place of the program."""
+        if isinstance(rv_or_stmt, REFERABLE):
             if rv_or_stmt not in self._state.sref_of:
-                kind, name = (
-                    ("block", rv_or_stmt.name_hint)
-                    if isinstance(rv_or_stmt, Block)
-                    else ("loop", rv_or_stmt.loop_var.name)
-                )
                 raise UserError(
-                    f"the {kind} {name!r} is not part of the program as it is now",
+                    f"the {name_of(rv_or_stmt)} is not part of the program as it is now",
                     hint="steps replace blocks and loops; look it up again after them",
                 )
             return self._state.sref(rv_or_stmt)
-        return self._place(rv_or_stmt, "place")
+        return self._place(rv_or_stmt, "any")
+
+    def get_sp_iters(self, iteration: SparseIterationRV | StmtSRef | str) -> list[SpIterVar]:
+        """The variables of a sparse iteration, outermost first; no step of the trace."""
+        given = self.get_sparse_iteration(iteration) if isinstance(iteration, str) else iteration
+        sref = given if isinstance(given, StmtSRef) else self._place(given, "iteration")
+        return list(sref.iteration.sp_iter_vars)
 
     def remove_rv(self, rv: RV) -> None:
         """Forget a variable."""
@@ -168,6 +199,7 @@ class Schedule(PrimitiveMethods):
         other._level = self._level
         other._original = self._original
         other._layouts = dict(self._layouts)
+        other._over_coordinates = self._over_coordinates
         other._values = {
             rv: twins.get(value, value) if isinstance(value, StmtSRef) else value
             for rv, value in self._values.items()
@@ -198,19 +230,20 @@ class Schedule(PrimitiveMethods):
 
     def can_decompose_padding(self, block: Any, loop: Any) -> bool:
         """Whether `decompose_padding` would accept a block and a loop."""
-        places = self._place(self._by_name(block), "block"), self._place(loop, "loop")
+        places = self._place(self._by_name(block, "block"), "block"), self._place(loop, "loop")
         return can(self._state, "DecomposePadding", *places)
 
     def _call(self, kind: InstructionKind, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The method of a primitive."""
         given = kind.bind(args, kwargs)
         for p in kind.front_parameters:
-            if p.role in ("block", "place"):
-                given[p.name] = self._by_name(given[p.name])
+            if p.role in REFERENCE_ROLES and p.role != "loop":
+                given[p.name] = self._by_name(given[p.name], p.role)
         if kind.front is None:
             return self._step(kind, given)
         try:
-            changed = kind.front(self._state, **self._resolved(kind.front_parameters, given))
+            actual = self._resolved(kind, kind.front_parameters, given)
+            changed = kind.front(self._state, **actual)
         except ScheduleError as error:
             self._complete(error, kind, given)
             raise
@@ -228,15 +261,23 @@ class Schedule(PrimitiveMethods):
             for value in values
         ]
 
-    def _by_name(self, value: Any) -> Any:
+    def _by_name(self, value: Any, role: str) -> Any:
         if isinstance(value, str):
-            return self.get_block(value)
-        return [self._by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
+            return self._named(value, role)
+        if isinstance(value, (list, tuple)):
+            return [self._by_name(item, role) for item in value]
+        return value
+
+    def _named(self, name: str, role: str) -> BlockRV | SparseIterationRV:
+        iterations = (stmt for stmt in self._state.sref_of if isinstance(stmt, SparseIteration))
+        if role == "iteration" or (role == "any" and any(s.name == name for s in iterations)):
+            return self.get_sparse_iteration(name)
+        return self.get_block(name)
 
     def _step(self, kind: InstructionKind, arguments: Arguments) -> Any:
         before = self.mod
         try:
-            actual = self._resolved(kind.parameters, arguments)
+            actual = self._resolved(kind, kind.parameters, arguments)
             for p in kind.parameters:
                 if p.role in ("read_index", "write_index"):
                     arguments[p.name] = actual[p.name]
@@ -319,7 +360,9 @@ class Schedule(PrimitiveMethods):
 
     # ------------------------------------------------------------------ arguments
 
-    def _resolved(self, parameters: Sequence[Parameter], given: Arguments) -> Arguments:
+    def _resolved(
+        self, kind: InstructionKind, parameters: Sequence[Parameter], given: Arguments
+    ) -> Arguments:
         """The arguments as the primitive wants them: references and numbers for variables."""
         actual = dict(given)
         for p in parameters:
@@ -332,7 +375,21 @@ class Schedule(PrimitiveMethods):
                 actual[p.name] = [self._one(item, p.role) for item in value]
             else:
                 actual[p.name] = self._one(value, p.role)
+            if self._over_coordinates and not kind.coordinates and p.role in REFERENCE_ROLES:
+                self._check_level(kind, actual[p.name])
         return actual
+
+    def _check_level(self, kind: InstructionKind, places: StmtSRef | list[StmtSRef]) -> None:
+        """Refuse a step on loops and blocks in a function that has none of its own yet."""
+        for sref in places if isinstance(places, list) else [places]:
+            name = None if sref.stmt is None else self._state.function_of(sref)
+            if name in self._over_coordinates:
+                raise refuse(
+                    f"{kind.method} is for loops and blocks, and the function {name!r} still "
+                    "iterates over coordinates (sparse_tir_level 2)",
+                    at=[sref],
+                    hint=_LOWER_FIRST,
+                )
 
     def _one(self, value: Any, role: str) -> Any:
         if role == "int":
@@ -342,13 +399,14 @@ class Schedule(PrimitiveMethods):
         return self._place(value, role)
 
     def _place(self, rv: Any, role: str) -> StmtSRef:
-        kinds_wanted = {"block": BlockRV, "loop": LoopRV}.get(role, (BlockRV, LoopRV))
-        if not isinstance(rv, kinds_wanted):
-            wanted = {"block": "a block", "loop": "a loop"}.get(role, "a block or a loop")
-            raise refuse(f"{wanted} is needed, got {rv!r} ({type(rv).__name__})")
+        classes, wanted = _WANTED[role]
+        if not isinstance(rv, classes):
+            hint = _LOWER_FIRST if isinstance(rv, SparseIterationRV) else None
+            shown = self._shown(rv) if is_rv(rv) else repr(rv)
+            raise refuse(f"{wanted} is needed, got {shown} ({type(rv).__name__})", hint=hint)
         found = self._values.get(cast(RV, rv))
         if not isinstance(found, StmtSRef):
-            raise refuse("the block or loop is not one of this schedule")
+            raise refuse("the block, loop or iteration is not one of this schedule")
         if found.stmt is None and type(found) is StmtSRef:
             raise refuse(
                 "the loop or block is no longer in the program: a step before has replaced it",

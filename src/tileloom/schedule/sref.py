@@ -1,4 +1,4 @@
-"""References to the loops and blocks of a program that is being scheduled.
+"""References to the loops, blocks and sparse iterations of a program that is being scheduled.
 
 Statements are immutable, so each step of a schedule makes new ones. A `StmtSRef` stays: it always
 points to the present statement of "the same" loop or block, and to nothing once that is gone.
@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base.errors import InternalError
-from ..tir import Block, For
+from ..tir import Block, For, SparseIteration
+
+#: What a reference leads to.
+Referable = For | Block | SparseIteration
+REFERABLE = (For, Block, SparseIteration)
 
 
 class StmtSRef:
-    """A place in the tree of loops and blocks.
+    """A place in the tree of loops, blocks and sparse iterations.
 
     Attributes:
-        stmt: the loop or block now standing there; None once a step has removed it.
-        parent: the loop or block around it; None for the root block of a function.
+        stmt: what stands there now; None once a step has removed it.
+        parent: the loop, block or iteration around it; None for the root block of a function.
     """
 
     __slots__ = ("parent", "stmt")
 
-    def __init__(self, stmt: For | Block | None, parent: StmtSRef | None = None) -> None:
+    def __init__(self, stmt: Referable | None, parent: StmtSRef | None = None) -> None:
         self.stmt = stmt
         self.parent = parent
 
@@ -41,6 +45,13 @@ class StmtSRef:
         return self.stmt
 
     @property
+    def iteration(self) -> SparseIteration:
+        """The statement, which must be a sparse iteration."""
+        if not isinstance(self.stmt, SparseIteration):
+            raise InternalError(f"a sparse iteration is needed, the reference is to {self!r}")
+        return self.stmt
+
+    @property
     def is_loop(self) -> bool:
         """Whether it refers to a loop."""
         return isinstance(self.stmt, For)
@@ -49,6 +60,11 @@ class StmtSRef:
     def is_block(self) -> bool:
         """Whether it refers to a block."""
         return isinstance(self.stmt, Block)
+
+    @property
+    def is_iteration(self) -> bool:
+        """Whether it refers to a sparse iteration."""
+        return isinstance(self.stmt, SparseIteration)
 
     def ancestors(self) -> Iterator[StmtSRef]:
         """The references around it, from the inside out."""
@@ -62,6 +78,8 @@ class StmtSRef:
             return f"StmtSRef(loop {self.stmt.loop_var.name!r})"
         if isinstance(self.stmt, Block):
             return f"StmtSRef(block {self.stmt.name_hint!r})"
+        if isinstance(self.stmt, SparseIteration):
+            return f"StmtSRef(sparse iteration {self.stmt.name!r})"
         return "StmtSRef(expired)"
 
 

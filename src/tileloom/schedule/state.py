@@ -15,23 +15,24 @@ from ..tir import (
     IRModule,
     PrimFunc,
     SeqStmt,
+    SparseIteration,
     Stmt,
     seq,
     stmt_children,
 )
 from .random import Random
-from .sref import StmtSRef
+from .sref import REFERABLE, Referable, StmtSRef
 
 BlockMap = Mapping[Block, Block]
 _TRUE = const(True)
 
 
 class ScheduleState:
-    """A module with references to all its loops and blocks.
+    """A module with references to all its loops, blocks and sparse iterations.
 
     Attributes:
         mod: the module as it is now.
-        sref_of: the reference to each loop and block of it.
+        sref_of: the reference to each loop, block and iteration of it.
         memo: what analyses have found out about statements, which never change.
         random: the random numbers of sampling primitives.
         func_working_on: the function in which names of blocks are looked up, if it is settled.
@@ -115,12 +116,12 @@ class ScheduleState:
         """Put a statement where the loop or block of `src` stands.
 
         What stays is told by identity: a statement that is the very object it was keeps its
-        references all the way down; a loop with the loop variable of an old one, and a block with
-        the iteration variables of an old one, takes over its reference. The others of the old
-        statement expire.
+        references all the way down; a loop with the loop variable of an old one, and a block or a
+        sparse iteration with the iteration variables of an old one, takes over its reference. The
+        others of the old statement expire.
 
         Args:
-            src: what to replace. A block is replaced by a block, a loop by any statement.
+            src: what to replace. A block is replaced by a block, others by any statement.
             new: the new statement, over the same variables.
             block_map: old blocks and the blocks that take over their references, where the
                 iteration variables do not tell.
@@ -156,7 +157,7 @@ class ScheduleState:
         self.replace(parent, changed, block_map)
 
     def _rewire(
-        self, old: For | Block, new: Stmt, parent: StmtSRef | None, block_map: BlockMap
+        self, old: Referable, new: Stmt, parent: StmtSRef | None, block_map: BlockMap
     ) -> None:
         """Move the references below `old` to `new`."""
         fresh = list(fresh_nodes(new, self.sref_of))
@@ -191,7 +192,7 @@ class ScheduleState:
         while sref is not None:
             stmt = _known(sref)
             copy = _swap(stmt, old, new)
-            if not isinstance(copy, (For, Block)):
+            if not isinstance(copy, REFERABLE):
                 raise InternalError(f"{sref!r} does not hold what is to be replaced")
             del self.sref_of[stmt]
             self.sref_of[copy] = sref
@@ -231,7 +232,7 @@ class _Matcher:
         self.named = {new: old for old, new in block_map.items()}
         self.left: set[StmtSRef] = set()
 
-    def add(self, stmt: For | Block, sref: StmtSRef) -> None:
+    def add(self, stmt: Referable, sref: StmtSRef) -> None:
         self.left.add(sref)
         if isinstance(stmt, For):
             self.loops[stmt.loop_var] = sref
@@ -239,7 +240,7 @@ class _Matcher:
             self.blocks[stmt] = sref
             self.blocks.setdefault(_identity(stmt), sref)
 
-    def take(self, stmt: For | Block) -> StmtSRef | None:
+    def take(self, stmt: Referable) -> StmtSRef | None:
         if isinstance(stmt, For):
             found = self.loops.get(stmt.loop_var)
         elif stmt in self.named:
@@ -259,23 +260,28 @@ class _Matcher:
             sref.parent = None
 
 
-def _identity(block: Block) -> tuple[Any, ...]:
-    """What tells a block from others; a block without iteration variables goes by its name."""
-    return tuple(axis.var for axis in block.iter_vars) or (block.name_hint,)
+def _identity(stmt: Block | SparseIteration) -> Any:
+    """What tells a block from others; a block without iteration variables goes by its name.
+
+    The variables of a sparse iteration change places.
+    """
+    if isinstance(stmt, Block):
+        return tuple(axis.var for axis in stmt.iter_vars) or (stmt.name_hint,)
+    return frozenset(part.var for part in stmt.sp_iter_vars) or stmt.name
 
 
 def fresh_nodes(
     stmt: Stmt, known: Container[object]
-) -> Iterator[tuple[For | Block, For | Block | None]]:
-    """The loops and blocks of a statement, each with the one around it, outer ones first.
+) -> Iterator[tuple[Referable, Referable | None]]:
+    """The places of a statement, each with the one around it, outer ones first.
 
-    Those in `known` are listed, what is inside them is not. What starts a block, its init, is part
-    of it and has nothing to be scheduled.
+    Those in `known` are listed, what is inside them is not. What starts a block or an iteration,
+    its init, is part of it and has nothing to be scheduled.
     """
-    stack: list[tuple[Stmt, For | Block | None]] = [(stmt, None)]
+    stack: list[tuple[Stmt, Referable | None]] = [(stmt, None)]
     while stack:
         node, outer = stack.pop()
-        if isinstance(node, (For, Block)):
+        if isinstance(node, REFERABLE):
             yield node, outer
             if node in known:
                 continue
@@ -286,11 +292,11 @@ def fresh_nodes(
 
 
 def _swap(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt | None:
-    """`stmt` with `new` for `old`, which is below it with no loop or block between; None if not."""
+    """`stmt` with `new` for `old`, below it with no place of its own between them; None if not."""
     if isinstance(stmt, For):
         body = _swap_child(stmt.body, old, new)
         return None if body is None else copy_loop(stmt, body)
-    if isinstance(stmt, Block):
+    if isinstance(stmt, (Block, SparseIteration)):
         body = _swap_child(stmt.body, old, new)
         return None if body is None else stmt.replace(body=body)
     if isinstance(stmt, BlockRealize):
@@ -316,7 +322,7 @@ def _swap(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt | None:
 def _swap_child(child: Stmt, old: Stmt, new: Stmt) -> Stmt | None:
     if child is old:
         return new
-    return None if isinstance(child, For) else _swap(child, old, new)
+    return None if isinstance(child, (For, SparseIteration)) else _swap(child, old, new)
 
 
 def copy_loop(loop: For, body: Stmt) -> For:
@@ -333,7 +339,7 @@ def copy_loop(loop: For, body: Stmt) -> For:
     )
 
 
-def _known(sref: StmtSRef) -> For | Block:
+def _known(sref: StmtSRef) -> Referable:
     if sref.stmt is None:
         raise InternalError("the reference has expired")
     return sref.stmt

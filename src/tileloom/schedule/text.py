@@ -15,18 +15,19 @@ from .index_maps import (
     with_values,
 )
 from .instruction import InstructionKind, Text
-from .rv import RV, BlockRV, LoopRV, is_rv
+from .rv import RV, BlockRV, LoopRV, SparseIterationRV, is_rv
 
 Names = dict[RV | None, str]
 #: The name of what a step leaves open.
 OPEN = "_"
+_LETTERS = ((BlockRV, "b"), (LoopRV, "l"), (SparseIterationRV, "s"))
 
 
 def define(names: Names, rv: RV | None) -> str:
-    """The next name: b0, l1, v2, ...; an underscore for no variable, which counts once."""
+    """The next name: b0, l1, v2, s3, ...; an underscore for no variable, which counts once."""
     if rv is None:
         return names.setdefault(None, OPEN)
-    letter = "b" if isinstance(rv, BlockRV) else "l" if isinstance(rv, LoopRV) else "v"
+    letter = next((letter for kind, letter in _LETTERS if isinstance(rv, kind)), "v")
     names[rv] = f"{letter}{len(names)}"
     return names[rv]
 

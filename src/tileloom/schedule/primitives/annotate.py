@@ -1,4 +1,4 @@
-"""annotate, unannotate: notes on loops and blocks for later passes."""
+"""annotate, unannotate: notes on loops, blocks and sparse iterations for later passes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from ...expr import Expr
 from ..errors import name_of, refuse
-from ..instruction import PlaceRef, ValueRef, primitive
-from ..sref import StmtSRef
+from ..instruction import AnyRef, ValueRef, primitive
+from ..sref import Referable, StmtSRef
 from ..state import ScheduleState
 
 
-@primitive("Annotate")
+@primitive("Annotate", coordinates=True)
 def annotate(
-    state: ScheduleState, block_or_loop: PlaceRef, ann_key: str, ann_val: ValueRef
+    state: ScheduleState, block_or_loop: AnyRef, ann_key: str, ann_val: ValueRef
 ) -> None:
-    """Attach a note to a loop or block; nothing happens if it has one under this key.
+    """Attach a note to a loop, block or sparse iteration; one that has the key keeps what it has.
 
     Args:
         ann_key: the key.
@@ -28,8 +28,8 @@ def annotate(
         _set(state, block_or_loop, {**known, ann_key: kept})
 
 
-@primitive("Unannotate")
-def unannotate(state: ScheduleState, block_or_loop: PlaceRef, ann_key: str) -> None:
+@primitive("Unannotate", coordinates=True)
+def unannotate(state: ScheduleState, block_or_loop: AnyRef, ann_key: str) -> None:
     """Take a note away."""
     known = _annotations(block_or_loop)
     if ann_key not in known:
@@ -43,13 +43,18 @@ def unannotate(state: ScheduleState, block_or_loop: PlaceRef, ann_key: str) -> N
     _set(state, block_or_loop, {k: v for k, v in known.items() if k != ann_key})
 
 
+def _stmt(place: StmtSRef) -> Referable:
+    if place.is_iteration:
+        return place.iteration
+    return place.loop if place.is_loop else place.block
+
+
 def _annotations(place: StmtSRef) -> Mapping[str, Any]:
-    return place.loop.annotations if place.is_loop else place.block.annotations
+    return _stmt(place).annotations
 
 
 def _set(state: ScheduleState, place: StmtSRef, annotations: dict[str, Any]) -> None:
-    stmt = place.loop if place.is_loop else place.block
-    state.replace(place, stmt.replace(annotations=annotations))
+    state.replace(place, _stmt(place).replace(annotations=annotations))
 
 
 def _kept(value: Any) -> Any:

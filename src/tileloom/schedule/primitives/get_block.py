@@ -10,20 +10,25 @@ from ..instruction import BlockRef, primitive
 from ..state import ScheduleState
 
 
-def _front(state: ScheduleState, name: str, func_name: str | None = None) -> dict[str, Any]:
+def chosen_function(state: ScheduleState, what: str, func_name: str | None) -> str:
+    """The function to look something up in: the one given, or the one that is worked on."""
     chosen = func_name or state.func_working_on
     if chosen is None:
         raise refuse(
-            f"the module has several functions, so it is not clear where block {name!r} is",
-            hint="say get_block(name, func_name=...) or sch.work_on(func_name) before",
+            f"the module has several functions, so it is not clear where {what} is",
+            hint="give func_name, or say sch.work_on(func_name) before",
         )
     if chosen not in state.mod.functions:
         known = ", ".join(state.mod.functions)
         raise refuse(f"no function is called {chosen!r}", hint=f"the module has {known}")
-    return {"func_name": chosen}
+    return chosen
 
 
-@primitive("GetBlock", pure=True, front=_front)
+def _front(state: ScheduleState, name: str, func_name: str | None = None) -> dict[str, Any]:
+    return {"func_name": chosen_function(state, f"block {name!r}", func_name)}
+
+
+@primitive("GetBlock", pure=True, coordinates=True, front=_front)
 def get_block(state: ScheduleState, name: str, func_name: str) -> BlockRef:
     """The block with a name, in a function of the module.
 
