@@ -6,7 +6,8 @@
   that users see;
 * annotations say what an argument is: `BlockRef`, `LoopRef`, `PlaceRef` (a block or a loop),
   `IterationRef` (a sparse iteration), `AnyRef` (any of the three) and `IntRef` (a number or a
-  number variable) are *inputs* of the step, everything else is an *attribute*. Inside the function a reference is a `StmtSRef`, a number an `int` or an expression;
+  number variable) are *inputs* of the step, everything else is an *attribute*. Inside the
+  function a reference is a `StmtSRef`, a number an `int` or an expression;
 * `decision` is what a sampling primitive has drawn; such a function returns `Sampled`;
 * the annotation of the result says what the step defines.
 """

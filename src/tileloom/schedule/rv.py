@@ -28,7 +28,6 @@ class SparseIterationRV:
 #: A number, as the steps of a trace call it: a variable that expressions can be made of.
 ExprRV = Var
 RV = BlockRV | LoopRV | SparseIterationRV | Var
-_CLASSES = {"block": BlockRV, "loop": LoopRV, "iteration": SparseIterationRV}
 
 
 def expr_rv() -> Var:
@@ -38,8 +37,14 @@ def expr_rv() -> Var:
 
 def new_rv(role: str) -> RV:
     """A new variable for what a step defines: "block", "loop", "iteration" or a number, "int"."""
-    made: RV = expr_rv() if role == "int" else _CLASSES.get(role, LoopRV)()
-    return made
+    match role:
+        case "int":
+            return expr_rv()
+        case "block":
+            return BlockRV()
+        case "iteration":
+            return SparseIterationRV()
+    return LoopRV()
 
 
 def is_rv(value: Any) -> TypeGuard[RV]:

@@ -65,7 +65,7 @@ def parents_of(axis: Axis) -> Iterator[Axis]:
 def axes_of(axis: Axis) -> Iterator[Axis]:
     """The axes whose positions are known where a variable of an axis is."""
     yield axis
-    if isinstance(axis, FusedAxis) or (isinstance(axis, AttachedAxis) and axis.base is not None):
+    if isinstance(axis, (FusedAxis, AttachedAxis)) and axis.base is not None:
         yield from axes_of(axis.base)
     elif isinstance(axis, MERGED):
         for part in axis.parts:

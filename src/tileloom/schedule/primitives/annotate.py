@@ -13,9 +13,7 @@ from ..state import ScheduleState
 
 
 @primitive("Annotate", coordinates=True)
-def annotate(
-    state: ScheduleState, block_or_loop: AnyRef, ann_key: str, ann_val: ValueRef
-) -> None:
+def annotate(state: ScheduleState, block_or_loop: AnyRef, ann_key: str, ann_val: ValueRef) -> None:
     """Attach a note to a loop, block or sparse iteration; one that has the key keeps what it has.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from ...tir import SpIterVar
@@ -99,7 +100,7 @@ def _check_chain(iteration: StmtSRef, parts: Sequence[SpIterVar]) -> None:
             at=[iteration],
             hint="" if above is None else f"fuse from the root {root.axis.root.name} on",
         )
-    for outer, inner in zip(parts, parts[1:]):
+    for outer, inner in pairwise(parts):
         if inner.axis.parent is not outer.axis:
             raise refuse(
                 f"axis {inner.axis.name} of {inner.var.name!r} is not below axis "

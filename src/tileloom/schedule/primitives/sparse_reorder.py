@@ -91,7 +91,9 @@ def _check_parents(iteration: StmtSRef, order: Sequence[SpIterVar]) -> None:
     after = positions_from(order, around)
     for part in order:
         for (axis, known), (_, now) in zip(before[part], after[part]):
-            if known is not now and known is not None:
+            if known is now or known is None:
+                continue
+            if known in order:
                 raise refuse(
                     f"the positions of {part.var.name!r} on axis {part.axis.name} are below those "
                     f"of {known.var.name!r} on axis {axis.name}, which would come after it",
@@ -99,10 +101,10 @@ def _check_parents(iteration: StmtSRef, order: Sequence[SpIterVar]) -> None:
                     hint=f"put {known.var.name!r} before {part.var.name!r}",
                     fast="The sparse reorder breaks dependency between axes",
                 )
-            if known is not now and now is not None:
-                raise refuse(
-                    f"{now.var.name!r} on axis {axis.name} would come before {part.var.name!r}, "
-                    "whose positions are below the same axis in an iteration around",
-                    at=[iteration],
-                    hint=f"leave {now.var.name!r} behind {part.var.name!r}",
-                )
+            other = "" if now is None else repr(now.var.name)
+            raise refuse(
+                f"{other} on axis {axis.name} would come before {part.var.name!r}, "
+                "whose positions are below the same axis in an iteration around",
+                at=[iteration],
+                hint=f"leave {other} behind {part.var.name!r}",
+            )
