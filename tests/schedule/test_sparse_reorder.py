@@ -8,9 +8,9 @@ from itertools import permutations
 import pytest
 
 import sparse_programs as programs
-from schedule.common import check_trace, parse, refused, schedule
+from schedule.common import check_trace, parse, refused, same_text, schedule
 from tileloom import ScheduleError
-from tileloom.tir import SparseIteration, assert_structural_equal, collect
+from tileloom.tir import SparseIteration, collect
 
 #: Which variable comes before which, and which stay together: what the axes say, by hand.
 ORDERS = {
@@ -59,7 +59,7 @@ def test_before_and_after() -> None:
         '[I, BI, BJ, F, J], "SSRSR", "bsrmm") as [i, bi, bj, f, j]',
         '[I, J, BI, F, BJ], "SRSSR", "bsrmm") as [i, j, bi, f, bj]',
     )
-    assert_structural_equal(sch.mod["main"], parse(expected))
+    same_text(sch, parse(expected))
     check_trace(sch, programs.bsrmm)
 
 

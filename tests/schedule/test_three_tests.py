@@ -119,6 +119,11 @@ TABLE = {
         "before_after.steps_that_leave_the_program_alone",
         "before_after.what_is_refused",
     ),
+    "get_sparse_iteration": (
+        "sparse_iterations.annotations",
+        "sparse_iterations.all_are_found_and_stay_the_very_objects",
+        "sparse_iterations.loops_blocks_and_names_are_no_iterations",
+    ),
     "loop_partition": (
         "loop_partition.pieces",
         "loop_partition.a_length_is_inferred",
@@ -223,6 +228,16 @@ TABLE = {
         "before_after.before_and_after",
         "set_scope.set_scope_everywhere",
         "set_scope.set_scope_refusals",
+    ),
+    "sparse_fuse": (
+        "sparse_fuse.before_and_after",
+        "sparse_fuse.chains_from_a_root",
+        "sparse_fuse.refusals",
+    ),
+    "sparse_reorder": (
+        "sparse_reorder.before_and_after",
+        "sparse_reorder.before_and_after",
+        "sparse_reorder.what_is_no_order",
     ),
     "split": (
         "split_fuse_reorder.split_exactly",
