@@ -89,7 +89,7 @@ def test_what_is_no_place() -> None:
         (lambda: sch.split(block, [None, 2]), "a loop is needed, got .* \\(BlockRV\\)"),
         (lambda: sch.get_loops(loop), "a block is needed, got .* \\(LoopRV\\)"),
         (lambda: sch.add_unit_loop(3), "a block or a loop is needed, got 3 \\(int\\)"),
-            (lambda: sch.annotate(3, "a", 1), "a block, a loop or a sparse iteration is needed"),
+        (lambda: sch.annotate(3, "a", 1), "a block, a loop or a sparse iteration is needed"),
         (lambda: sch.split(other.get_loops("C")[0], [None, 2]), "is not one of this schedule"),
         (lambda: sch.get_sref(LoopRV()), "is not one of this schedule"),
     ):
