@@ -59,6 +59,12 @@ def test_whatever_gives_its_memory(x: Any) -> None:
     assert found.array.shape == (4, 6) and found.is_row_major
 
 
+def test_subclasses_of_any_strides() -> None:
+    found = dense(BASE.view(np.matrix).T)
+    assert type(found.array) is np.ndarray and np.shares_memory(found.array, BASE)
+    assert not found.is_row_major
+
+
 def test_lists_and_numbers_become_arrays() -> None:
     assert dense([[1, 2], [3, 4]]).array.tolist() == [[1, 2], [3, 4]]
     assert dense(array.array("d", [1.5])).array.dtype == np.float64

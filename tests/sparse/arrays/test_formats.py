@@ -29,6 +29,7 @@ from tileloom.sparse.arrays import (
 
 INDPTR, INDICES, DATA = np.array([0, 2, 3]), np.array([0, 2, 1]), np.array([1.0, 2.0, 3.0])
 BLOCKS = np.zeros((3, 2, 5))
+GRID = np.arange(12).reshape(4, 3)
 
 
 def examples() -> list[Any]:
@@ -141,7 +142,8 @@ def test_coordinates_may_be_strided() -> None:
     [
         (INDICES, INDICES.copy()),
         tuple(np.arange(12).reshape(4, 3)[[0, 2]]),
-        tuple(np.arange(12).reshape(4, 3)[row] for row in (0, 1, 3)),
+        (GRID[0], GRID[1], GRID[3]),
+        (GRID[0], GRID.view(np.int32)[2, 1::2]),
         (np.arange(6)[:3], np.arange(6, dtype=np.int32)[3:]),
         (np.arange(6)[:3], np.arange(6)[::2]),
         (INDICES,),
@@ -150,6 +152,11 @@ def test_coordinates_may_be_strided() -> None:
 def test_coordinates_of_any_origin_are_stacked(rows: Any) -> None:
     a = Coo(rows, DATA, (12,) * len(rows))
     np.testing.assert_array_equal(a.stacked, np.stack(rows))
+
+
+def test_memory_of_several_owners_is_copied() -> None:
+    a = Coo((np.arange(6)[:3], np.arange(6)[:3]), DATA, (6, 6))
+    assert a.stacked.flags.owndata
 
 
 def test_coordinates_of_no_axes() -> None:

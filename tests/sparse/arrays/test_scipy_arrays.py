@@ -145,6 +145,16 @@ def test_room_that_is_not_used() -> None:
     a = sp.csr_array((3, 3), dtype="float32")
     a.indices, a.data = np.full(5, 99), np.ones(5, np.float32)
     assert view(a).nnz == 0
+    b = sp.csr_array(np.array([0.0, 3.0]))
+    b.indices, b.data = np.append(b.indices, 99), np.append(b.data, 5)
+    v: Any = view(b)
+    assert v.nnz == 1 and v.coords[0].tolist() == [1]
+
+
+@pytest.mark.parametrize("is_canonical", [False, True])
+def test_what_is_known_of_coordinates(is_canonical: bool) -> None:
+    a = Coo(([0, 1], [1, 0]), [1.0, 2.0], (2, 2), is_canonical)
+    assert wrap(a, like=example("coo_array")).has_canonical_format is is_canonical
 
 
 def test_subclasses_and_read_only_and_mapped_memory(tmp_path: Path) -> None:
@@ -178,10 +188,11 @@ def strided(array: Any) -> Any:
     return np.stack([array, array], -1)[..., 0]
 
 
-def test_strided_indices_are_refused() -> None:
+@pytest.mark.parametrize("part", ["indptr", "indices"])
+def test_strided_indices_are_refused(part: str) -> None:
     a = example("csr_array")
-    a.indices = strided(a.indices)
-    with pytest.raises(ArgumentError, match=r"b\.indices is strided"):
+    setattr(a, part, strided(getattr(a, part)))
+    with pytest.raises(ArgumentError, match=rf"b\.{part} is strided"):
         view(a, what="b")
 
 

@@ -10,6 +10,7 @@ from .dense import dense, requires_grad
 from .formats import Bsc, Bsr, Coo, Csc, Csr, Gcxs, Sparse
 from .operand import DenseOperand
 from .parts import compact, element_type
+from .validate import validate
 from .view import view
 from .wrap import dense_like, with_values, wrap
 
@@ -27,6 +28,7 @@ __all__ = [
     "dense_like",
     "element_type",
     "requires_grad",
+    "validate",
     "view",
     "with_values",
     "wrap",

@@ -1,7 +1,7 @@
 """Sparse arrays as plain index arrays: one class a format, over memory that belongs to others.
 
 The fields are NumPy arrays, or PyTorch tensors where the memory is a GPU's. Making one in public
-checks in constant time that the parts fit together; what the indices say is not looked at.
+checks in constant time that the parts fit together; what the indices say is checked by `validate`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class Csr(_Compressed):
     Args:
         indptr: int32 or int64 of shape `(rows + 1,)`.
         indices: columns, of the type of `indptr` as a rule; nothing is said of their order.
-        data: values, as many as indices. Of the same column twice in a row the values add up.
+        data: values, as many as indices. Of the same column twice in a row the values add up. What
+            lies behind `indptr[-1]` entries, where SciPy's arrays may have room, is not used.
         shape: rows and columns.
 
     Raises:

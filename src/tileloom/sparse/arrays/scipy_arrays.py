@@ -110,7 +110,8 @@ def wrap(view: Sparse, like: Any) -> Any:
 @cache
 def _blank(kind: Any) -> dict[str, Any]:
     """The attributes of an empty array of this class: making one takes ten microseconds."""
-    return dict(vars(kind((1, 1))))
+    empty: dict[str, Any] = vars(kind((1, 1)))
+    return empty
 
 
 def with_values(data: Any, like: Any) -> Any:

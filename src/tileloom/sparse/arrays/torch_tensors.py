@@ -130,7 +130,7 @@ def _read(tensor: Any, what: str) -> Sparse:
     elif not tensor.is_cuda:
         raise UnsupportedError(f"{what} is a tensor on {tensor.device}, not on cpu or cuda")
     shape = tuple(tensor.shape)
-    if data.ndim != 1 + made.block_rank or len(shape) != 2:
+    if len(shape) != 2:
         _refuse_rank(tensor, what, made)
     view: Sparse = _new(made, (indptr, indices, data, shape))
     return view

@@ -30,8 +30,8 @@ def view(array: Any, *, what: str = "x") -> Sparse:
     pydata       `GCXS` of rank 3 and more; of rank 1                   `Gcxs`; `Coo`
     ============ ====================================================== =================
 
-    Nothing is checked of what the indices say, nor whether kernels have the type of the elements
-    (see `element_type`).
+    Nothing is checked of what the indices say (see `validate`), nor whether kernels have the type
+    of the elements (see `element_type`).
 
     Args:
         array: the array, or one of the formats, which is given back.
