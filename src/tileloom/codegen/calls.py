@@ -8,14 +8,15 @@ import llvmlite.ir as ir
 
 from ..base import dtype
 from ..base.errors import UnsupportedError
-from ..expr import Call, StringImm
+from ..expr import Call, Expr, IntImm, StringImm
 from ..expr.atomic_ops import ATOMIC_VALUES
 from ..expr.dot_ops import DOT_MEANINGS, ROUND_BF16, WORD
-from ..expr.effects import CALL_FUNCTION
+from ..expr.effects import CALL_FUNCTION, PREFETCH
 from ..expr.tile_ops import TILE_CALLS
 from ..tir import BufferLoad
 from . import arith, atomics, memory, vmath
 from .amx import emit_tile_call
+from .arith import intrinsic
 from .dots import emit_dot, emit_round, emit_word
 from .emitter import Emitter
 from .returns import load_scalar, result_slot
@@ -180,6 +181,20 @@ def _address_of(e: Emitter, call: Call) -> ir.Value:
     return memory.address(e, load.buffer, e.index(load.indices[0]))
 
 
+def _prefetch(e: Emitter, call: Call) -> ir.Value:
+    """A hint to the caches; the last argument says whether data or instructions are meant."""
+    place, *hints = call.args
+    function = intrinsic(e.builder, "llvm.prefetch", ir.VoidType(), [PTR, I32, I32, I32], (PTR,))
+    e.builder.call(function, [e.value(place), *map(_number, hints)])
+    return I32(0)
+
+
+def _number(expr: Expr) -> ir.Constant:
+    if not isinstance(expr, IntImm):
+        raise UnsupportedError(f"a hint of prefetch is a number, not {expr}")
+    return I32(expr.value)
+
+
 def _lookup_param(e: Emitter, call: Call) -> ir.Value:
     """Constant data that the loader provides under this name."""
     (name,) = call.args
@@ -220,4 +235,5 @@ _HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     **dict.fromkeys(TILE_CALLS, emit_tile_call),
     **dict.fromkeys(ATOMIC_VALUES, atomics.CPU.emit),
     "tir.memory_fence": atomics.CPU.fence,
+    PREFETCH: _prefetch,
 }

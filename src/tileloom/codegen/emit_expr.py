@@ -115,6 +115,10 @@ class ExprEmitter:
         """The bytes of which the address of a vector's first element is known to be a multiple."""
         return element_bytes(buffer.dtype)
 
+    def streamed(self, buffer: Buffer) -> int:
+        """The bytes that vectors stored past the caches are aligned to; 0 where none are."""
+        return 0
+
     def compute_capability(self) -> int:
         """Of the GPU that code is made for; 0 on a CPU."""
         return 0

@@ -18,6 +18,7 @@ from ..tir import (
     AllocateConst,
     AssertStmt,
     AttrStmt,
+    Buffer,
     BufferStore,
     DeclBuffer,
     Evaluate,
@@ -39,6 +40,10 @@ STACK_LIMIT = 1 << 18
 STACK_TOTAL = 1 << 20
 ALIGNMENT = 64
 
+
+#: `T.attr(A.data, "pragma_nontemporal", 16)`: vectors stored to A go past the caches to memory, as
+#: what is written is not read again soon; their addresses are multiples of so many bytes.
+NONTEMPORAL = "pragma_nontemporal"
 
 #: Calls that may name functions of the same module.
 _CALLS = ("tir.call_extern", CALL_FUNCTION)
@@ -64,6 +69,7 @@ class StmtEmitter(ExprEmitter):
         self.in_parallel = False
         self.result: tuple[ir.Value, DType] | None = None  # where the function's result goes
         self.stack_bytes = 0
+        self._streams: dict[Var, int] = {}
         self.views: set[Var] = set()  # pointers into the memory of others
         self.live: list[ir.Value] = []  # memory to be freed when the function ends early
 
@@ -82,6 +88,8 @@ class StmtEmitter(ExprEmitter):
                 self._branch(stmt)
             case LetStmt():
                 self._let(stmt)
+            case AttrStmt() if stmt.attr_key == NONTEMPORAL:
+                self._streaming(stmt)
             case AttrStmt() | DeclBuffer():
                 self.stmt(stmt.body)
             case Evaluate(value):
@@ -98,6 +106,20 @@ class StmtEmitter(ExprEmitter):
                 raise UnsupportedError(
                     f"no CPU code for {type(stmt).__name__}; the function is not in flat form"
                 )
+
+    def streamed(self, buffer: Buffer) -> int:
+        """The bytes that vectors stored past the caches are aligned to; 0 where none are."""
+        return self._streams.get(buffer.data, 0)
+
+    def _streaming(self, stmt: AttrStmt) -> None:
+        """Stores of vectors past the caches, all of them done when the statement is."""
+        if not isinstance(stmt.value, IntImm):
+            raise UnsupportedError(f"{NONTEMPORAL} takes an alignment in bytes, not {stmt.value}")
+        before = dict(self._streams)
+        self._streams[stmt.node] = stmt.value.value
+        self.stmt(stmt.body)
+        self._streams = before
+        self.builder.fence("seq_cst")
 
     def _evaluate(self, value: Expr) -> None:
         if isinstance(value, IntImm):

@@ -28,6 +28,9 @@ class Emitter(Protocol):
     def alignment(self, buffer: Buffer, first: Expr) -> int:
         """The bytes of which the address of a vector's first element is known to be a multiple."""
 
+    def streamed(self, buffer: Buffer) -> int:
+        """The bytes that vectors stored past the caches are aligned to; 0 where none are."""
+
     def check_call(self, number: ir.Value) -> None:
         """End the function if what it called failed, for the reason with this number."""
 

@@ -177,6 +177,18 @@ def _addresses(e: Emitter, buffer: Buffer, value: ir.Value, kind: DType) -> ir.V
     return result
 
 
+def _plain_store(
+    e: Emitter, buffer: Buffer, value: ir.Value, pointer: ir.Value, align: int
+) -> None:
+    """A store, past the caches where that is asked for; then vectors are aligned as promised."""
+    promised = e.streamed(buffer)
+    if not promised or lanes_of(value) == 1:
+        e.builder.store(value, pointer, align=align)
+        return
+    made = e.builder.store(value, pointer, align=max(align, promised))
+    made.set_metadata("nontemporal", e.builder.module.add_metadata([I32(1)]))
+
+
 def _store_at(
     e: Emitter,
     buffer: Buffer,
@@ -188,7 +200,7 @@ def _store_at(
     pointer, align = address(e, buffer, index), align or element_bytes(buffer.dtype)
     if mask is None or lanes_of(value) == 1:
         if mask is None:
-            e.builder.store(value, pointer, align=align)
+            _plain_store(e, buffer, value, pointer, align)
             return
         with e.builder.if_then(mask):
             e.builder.store(value, pointer, align=align)

@@ -13,9 +13,11 @@ CHECK_INDEX = "tir.check_index"
 CALL_FUNCTION = "tir.call_function"
 #: `ret(value)` ends the function, whose result is the value.
 RETURN = "tir.ret"
+#: `prefetch(address, rw, locality, cache)` asks for memory that will be read or written soon.
+PREFETCH = "tir.prefetch"
 _EFFECTS = {
     *ATOMIC_VALUES, *WARP_RESULTS, "tir.call_extern", "tir.memory_fence", CHECK_INDEX,
-    CALL_FUNCTION, RETURN,
+    CALL_FUNCTION, RETURN, PREFETCH,
 }  # fmt: skip
 _PREFIXES = ("tir.tvm_", "tir.ptx_", "tir.call_packed")
 

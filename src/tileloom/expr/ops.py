@@ -14,6 +14,7 @@ from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
 from .atomic_ops import ATOMIC_VALUES
 from .dot_ops import DOT_MEANINGS, ROUND_BF16, WORD, round_bf16, word
+from .effects import PREFETCH
 from .tile_ops import TILE_CALLS
 from .warp_ops import WARP_ARGUMENTS
 
@@ -249,6 +250,8 @@ register_op(Op("tir.call_extern", None, pure=False, elementwise=False))
 register_op(Op("tir.call_pure_extern", None, elementwise=False))
 for _name in ATOMIC_VALUES:
     register_op(Op(_name, None, pure=False, elementwise=False))
+# A hint: what it names is not read, and may lie outside of the buffer.
+register_op(Op(PREFETCH, 4, pure=False, elementwise=False))
 #: Orders what a thread does before and after: for its block, the device, or everyone.
 register_op(Op("tir.memory_fence", pure=False, elementwise=False))
 # They differ from thread to thread and wait for others: nothing may be moved, merged or dropped.

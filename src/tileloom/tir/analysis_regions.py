@@ -23,6 +23,7 @@ from ..expr import (
     substitute,
 )
 from ..expr.analyzer import Analyzer
+from ..expr.effects import PREFETCH
 from ..expr.int_set import EVERYTHING, IntSet, union
 from .analysis_intervals import Intervals
 from .atomics import atomic_parts, atomic_place, is_atomic
@@ -208,6 +209,10 @@ class _Accesses:
                 return
             case Call() if is_atomic(expr):
                 self.atomic(expr)
+                return
+            case Call(_, op, (Call(_, _, (BufferLoad() as place, *_)), *_)) if op == PREFETCH:
+                for index in place.indices:
+                    self.expr(index)
                 return
             case Call(_, op, args) if op in _ADDRESS and isinstance(args[0], BufferLoad):
                 self.opaque(args[0].buffer)

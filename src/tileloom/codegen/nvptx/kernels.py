@@ -240,6 +240,10 @@ class KernelEmitter(StmtEmitter):
         """Whether a pointer is one that the kernel was given: it points to global memory."""
         return data in self.parameters
 
+    def streamed(self, buffer: Buffer) -> int:
+        """None are: writing past the caches is asked for on CPUs only."""
+        return 0
+
     def alignment(self, buffer: Buffer, first: Expr) -> int:
         """What the index tells: only whole vectors are moved by one instruction.
 
