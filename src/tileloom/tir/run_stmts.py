@@ -52,17 +52,7 @@ def compile_func(func: PrimFunc, strict: bool) -> Callable[[Mapping[Any, Any]], 
     Its argument maps each variable to its value, each pointer to its memory (a flat array) and each
     buffer of a parameter to its array.
     """
-    compiler = StmtCompiler(func, strict)
-    compiler.head()
-    compiler.stmt(func.body)
-    source = "\n".join(["def main(given):", *compiler.lines, " return None"])
-    try:
-        exec(compile(source, f"<tileloom {func.name}>", "exec"), compiler.globals)
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise UnsupportedError(
-            f"{func.name!r} is nested too deeply for the interpreter: {error}"
-        ) from error
-    return compiler.globals["main"]  # type: ignore[no-any-return]
+    return StmtCompiler(func, strict).function()
 
 
 def head_variables(func: PrimFunc) -> tuple[Var, ...]:
@@ -96,6 +86,19 @@ class StmtCompiler(ExprCompiler):
         for buffer in used_buffers(func.body):
             if buffer not in declared:
                 self.implicit.setdefault(buffer.data, []).append(buffer)
+
+    def function(self) -> Callable[[Mapping[Any, Any]], Any]:
+        """The Python function of the whole program."""
+        self.head()
+        self.stmt(self.func.body)
+        source = "\n".join(["def main(given):", *self.lines, " return None"])
+        try:
+            exec(compile(source, f"<tileloom {self.func.name}>", "exec"), self.globals)
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            raise UnsupportedError(
+                f"{self.func.name!r} is nested too deeply for the interpreter: {error}"
+            ) from error
+        return self.globals["main"]  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------------ memory
 
