@@ -248,6 +248,64 @@ def test_rows_that_are_listed() -> None:
 
 
 @T.prim_func
+def gram(
+    a: T.handle,
+    c: T.handle,
+    p: T.handle,
+    q: T.handle,
+    m: T.int32,
+    n: T.int32,
+    nnz: T.int32,
+) -> None:
+    """C = A A^T: the second variable over the rows is the one that columns are below."""
+    I = T.dense_fixed(m)
+    J = T.sparse_variable(I, (n, nnz), (p, q))
+    A = T.match_sparse_buffer(a, [I, J])
+    C = T.match_sparse_buffer(c, [I, I])
+    with T.sp_iter([I, I, J], "SSR", "gram") as [r, s, j]:
+        with T.init():
+            C[r, s] = 0.0
+        C[r, s] = C[r, s] + A[r, j] * A[s, j]
+
+
+def test_two_variables_over_one_axis() -> None:
+    dense = np.zeros((3, 4))
+    dense[0, [1, 3]], dense[1, [0, 1]], dense[2, 3] = (1, 2), (3, 4), 5
+    c = np.full((3, 3), np.nan, "float32")
+    run(gram, floats(1, 2, 3, 4, 5), c, ints(0, 2, 4, 5), ints(1, 3, 0, 1, 3), 3, 4, 5)
+    np.testing.assert_array_equal(c, dense @ dense.T)
+
+
+@T.prim_func
+def other_row(
+    a: T.handle,
+    b: T.handle,
+    p: T.handle,
+    q: T.handle,
+    pk: T.handle,
+    qk: T.handle,
+    m: T.int32,
+    n: T.int32,
+    nnz: T.int32,
+    nnz_k: T.int32,
+) -> None:
+    I = T.dense_fixed(m)
+    J = T.sparse_variable(I, (n, nnz), (p, q))
+    K = T.sparse_variable(J, (n, nnz_k), (pk, qk))
+    A = T.match_sparse_buffer(a, [I, J, K], default_value=-1.0)
+    B = T.match_sparse_buffer(b, [I, J, K])
+    with T.sp_iter([I, J, K], "SSS", "shift") as [i, j, k]:
+        B[i, j, k] = A[i + 1, j, k]
+
+
+def test_coordinates_below_a_coordinate_that_is_looked_up() -> None:
+    p, q, pk, qk = ints(0, 2, 3), ints(0, 2, 2), ints(0, 2, 3, 5), ints(0, 1, 1, 0, 1)
+    b = np.zeros(5, "float32")
+    run(other_row, floats(10, 20, 30, 40, 50), b, p, q, pk, qk, 2, 3, 3, 5)
+    np.testing.assert_array_equal(b, [-1, -1, 50, -1, -1])
+
+
+@T.prim_func
 def three_way(
     out: T.handle,
     pa: T.handle,
@@ -361,6 +419,26 @@ def nested_start(
             with T.init():
                 B[i] = T_[i]
             B[i] = B[i] + A[i, j]
+
+
+@T.prim_func
+def fused_sums(
+    a: T.handle, b: T.handle, p: T.handle, n: T.int32, most: T.int32, nnz: T.int32
+) -> None:
+    I = T.dense_fixed(n)
+    J = T.dense_variable(I, (most, nnz), p)
+    A = T.match_sparse_buffer(a, [I, J])
+    B = T.match_sparse_buffer(b, [I])
+    with T.sp_iter([T.fuse(I, J)], "SR", "sums") as [i, j]:
+        with T.init():
+            B[i] = 0.0
+        B[i] = B[i] + A[i, j] * T.Cast("float32", j)
+
+
+def test_fused_axes_start_the_rows_that_have_positions() -> None:
+    b = floats(7, 7, 7)
+    run(fused_sums, floats(1, 2, 3, 4), b, ints(0, 2, 2, 4), 3, 2, 4)
+    np.testing.assert_array_equal(b, [2, 7, 4])
 
 
 def test_an_iteration_inside_starts_its_own_results() -> None:

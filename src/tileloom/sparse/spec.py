@@ -33,7 +33,14 @@ from ..tir import (
 )
 from ..tir.sparse import DENSE_FIXED, LEVEL, MERGED, AttachedAxis, FusedAxis
 from .arguments import bind_arguments
-from .iteration_scope import IterationScope, in_scope, loops_of, own_axis, parts_of_axis, sparse_accesses
+from .iteration_scope import (
+    IterationScope,
+    in_scope,
+    loops_of,
+    own_axis,
+    parts_of_axis,
+    sparse_accesses,
+)
 from .starts import HORIZONTAL_FUSE, INITIALIZED_BY
 from .stored import dimensions
 
