@@ -74,7 +74,7 @@ class StoredAxis:
         return found if is_there else -1
 
 
-class Dimension(Record):
+class StoredDimension(Record):
     """A dimension of the memory of a sparse buffer.
 
     Attributes:
@@ -90,21 +90,21 @@ class Dimension(Record):
     is_local: bool
 
 
-def dimensions(buffer: SparseBuffer) -> list[Dimension]:
+def dimensions(buffer: SparseBuffer) -> list[StoredDimension]:
     """The memory of a buffer: a variable axis and those above it are one dimension, in its place.
 
     A dimension has other members than an axis and those above it if the axes are no chain.
     """
-    found: list[Dimension] = []
+    found: list[StoredDimension] = []
     for k, axis in enumerate(buffer.axes):
         if axis.is_variable:
             above = {buffer.axes.index(part) for part in axis.ancestors}
             joined = [part for part in found if above & set(part.members)]
             found = [part for part in found if part not in joined]
             members = tuple(number for part in joined for number in part.members)
-            found.append(Dimension(k, (*members, k), axis.nnz, False))
+            found.append(StoredDimension(k, (*members, k), axis.nnz, False))
         else:
-            found.append(Dimension(k, (k,), axis.positions, axis.parent is not None))
+            found.append(StoredDimension(k, (k,), axis.positions, axis.parent is not None))
     return found
 
 
