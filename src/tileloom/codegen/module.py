@@ -38,6 +38,8 @@ MOST_WORKERS = 1 << 16
 #: One iteration of so many is shared later, in so many parts for each worker. There have to be half
 #: as many as that: fewer, larger ones would even little out.
 LATER, PARTS = 8, 8
+#: A parallel loop with this annotation "dynamic" shares all its iterations, one at a time.
+SCHEDULE = "schedule"
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,8 @@ class _FunctionEmitter(StmtEmitter):
         extent = self.index(stmt.extent)
         values = [self.env[var] for var in captured] + [self.error, low, extent, I64(0)]
         context, kind = self._pack(values)
-        runner = _trampoline(self.builder.module, body, kind)
+        is_dynamic = stmt.annotations.get(SCHEDULE) == "dynamic"
+        runner = _trampoline(self.builder.module, body, kind, is_dynamic)
         workers = self._most_workers(stmt, extent)
         launch = self._external(PARALLEL_RUNTIME, I32, [PTR, PTR, I32])
         self.builder.call(launch, [runner, context, workers])
@@ -223,7 +226,9 @@ class _FunctionEmitter(StmtEmitter):
         return function
 
 
-def _trampoline(module: ir.Module, body: ir.Function, kind: ir.LiteralStructType) -> ir.Function:
+def _trampoline(
+    module: ir.Module, body: ir.Function, kind: ir.LiteralStructType, is_dynamic: bool
+) -> ir.Function:
     """`void f(context, worker, workers)`: all that a worker does of a loop.
 
     The context ends with the first iteration, how many there are, and how many of those that are
@@ -244,13 +249,15 @@ def _trampoline(module: ir.Module, body: ir.Function, kind: ir.LiteralStructType
     def run(begin: ir.Value, end: ir.Value) -> None:
         b.call(body, [*values, b.add(low, begin), b.add(low, end)])
 
-    last = b.sdiv(extent, I64(LATER))
-    is_enough = b.icmp_signed(">=", last, b.mul(workers, I64(PARTS // 2)))
-    is_shared = b.and_(is_enough, b.icmp_signed(">", workers, I64(1)))
+    last = extent if is_dynamic else b.sdiv(extent, I64(LATER))
+    is_shared = b.icmp_signed(">", workers, I64(1))
+    if not is_dynamic:
+        is_enough = b.icmp_signed(">=", last, b.mul(workers, I64(PARTS // 2)))
+        is_shared = b.and_(is_enough, is_shared)
     now = b.select(is_shared, b.sub(extent, last), extent)
     run(*(b.sdiv(b.mul(now, number), workers) for number in (worker, b.add(worker, I64(1)))))
     with b.if_then(is_shared):
-        part = b.sdiv(last, b.mul(workers, I64(PARTS)))
+        part = I64(0) if is_dynamic else b.sdiv(last, b.mul(workers, I64(PARTS)))
         part = b.select(b.icmp_signed(">", part, I64(1)), part, I64(1))
         take = b.append_basic_block("take")
         b.branch(take)
