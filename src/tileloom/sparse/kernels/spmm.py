@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from ...base.record import Record
 from ...tir import PrimFunc
 from .rows import csr_parameters, divide_rows, match_csr
 from .text import Text, ramp, spread, tiles
@@ -14,7 +14,7 @@ Tile = Sequence[tuple[int, int]]
 _LINE = 64  # bytes that are fetched at once
 
 
-class SpmmCase(Record):
+class SpmmCase(NamedTuple):
     """What a kernel is made for.
 
     Attributes:
