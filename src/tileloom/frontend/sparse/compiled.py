@@ -8,11 +8,10 @@ from typing import Any
 
 from ... import target as targets
 from ...driver import build
-from ...tir import PrimFunc
 
 
 @lru_cache(maxsize=512)
-def compiled(make: Callable[..., PrimFunc], *case: Any) -> Any:
+def compiled(make: Callable[..., Any], *case: Any) -> Any:
     """The kernel that a function makes for a case, for this machine."""
     return build(make(*case), target="cpu")
 

@@ -30,7 +30,7 @@ _STREAMED = 1 << 20
 _AHEAD = 4096
 
 
-class Plan(Record):
+class SpmmPlan(Record):
     """How a product is computed.
 
     Attributes:
@@ -141,7 +141,7 @@ def _empty(rows: int, features: int, kind: np.dtype[Any]) -> Array:
 # ---------------------------------------------------------------------------- choice of a kernel
 
 
-def _planned(structure: Structure, features: int, kind: np.dtype[Any]) -> Plan:
+def _planned(structure: Structure, features: int, kind: np.dtype[Any]) -> SpmmPlan:
     dtype, idtype = str(element_type(np.empty(0, kind))), str(structure.indices.dtype)
     lanes = max(1, vector_bytes() // kind.itemsize)
     work = structure.nnz * features
@@ -153,12 +153,12 @@ def _planned(structure: Structure, features: int, kind: np.dtype[Any]) -> Plan:
         row_bytes = features * kind.itemsize
         kernel = compiled(spmm_parts, case, tile * lanes < features and row_bytes >= 1024)
         scratch = np.empty(structure.shape[0], np.int64), np.empty(structure.shape[0], idtype)
-        return Plan(kernel, kernel, 4 * threads, (long, width, *scratch))
+        return SpmmPlan(kernel, kernel, 4 * threads, (long, width, *scratch))
     case = _by_rows(structure, features, dtype, idtype, lanes, kind.itemsize)
     units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * threads
     kernel = compiled(spmm_rows, case._replace(aligned=0))
     streamed = compiled(spmm_rows, case) if case.aligned else kernel
-    return Plan(kernel, streamed, units)
+    return SpmmPlan(kernel, streamed, units)
 
 
 def _by_rows(

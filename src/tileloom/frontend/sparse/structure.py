@@ -88,7 +88,7 @@ def structure_of(array: Any, view: Csr) -> Structure:
 def _is_same(known: Structure, view: Csr) -> bool:
     if known.indices is view.indices and known.indptr is view.indptr:
         return known.shape == view.shape
-    return (
+    return bool(
         known.shape == view.shape
         and known.indices.ctypes.data == view.indices.ctypes.data
         and known.indptr.ctypes.data == view.indptr.ctypes.data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .text import Text
+from .text import KernelText
 
 #: What a row costs beyond its elements, in elements.
 ROW_COST = 4
@@ -14,7 +14,7 @@ def csr_parameters(*more: str) -> str:
     return ", ".join(["ip: T.handle", "ix: T.handle", *scalars])
 
 
-def match_csr(t: Text, idtype: str) -> None:
+def match_csr(t: KernelText, idtype: str) -> None:
     """The buffers of the index arrays: `P` starts rows, `X` holds columns."""
     t(
         f"P = T.match_buffer(ip, (m + T.int64(1),), '{idtype}')",
@@ -22,7 +22,7 @@ def match_csr(t: Text, idtype: str) -> None:
     )
 
 
-def divide_rows(t: Text) -> None:
+def divide_rows(t: KernelText) -> None:
     """Let `lo` and `hi` be the first row and the end of unit `u` of `units`.
 
     A row counts as its elements and some more, for what it costs in itself; as that ascends, the

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...tir import PrimFunc
 from .rows import csr_parameters, divide_rows, match_csr
-from .text import Text, ramp, spread, tiles
+from .text import KernelText, ramp, spread, tiles
 
 Tile = Sequence[tuple[int, int]]
 _LINE = 64  # bytes that are fetched at once
@@ -51,17 +51,16 @@ def spmm_rows(case: SpmmCase) -> PrimFunc:
     Parameters: values[nnz], x[n, features], out[m, features], indptr, indices, m, n, nnz and
     `units`, into how many parts of about the same work the rows are divided.
     """
-    t = Text()
-    with function(t, case), units(t, case):
-        with t.inside("for r in range(hi - lo):"):
-            t("i: T.int64 = lo + r")
-            row(t, case)
+    t = KernelText()
+    with function(t, case), units(t, case), t.inside("for r in range(hi - lo):"):
+        t("i: T.int64 = lo + r")
+        row(t, case)
     return t.parsed()
 
 
 @contextmanager
 def function(
-    t: Text, case: SpmmCase, *more: str, arrays: Sequence[str] = ()
+    t: KernelText, case: SpmmCase, *more: str, arrays: Sequence[str] = ()
 ) -> Iterator[None]:
     """The function, with the buffers that all kernels have.
 
@@ -84,7 +83,7 @@ def function(
 
 
 @contextmanager
-def units(t: Text, case: SpmmCase) -> Iterator[None]:
+def units(t: KernelText, case: SpmmCase) -> Iterator[None]:
     """The rows of each unit, with memory for sums."""
     size = case.lanes * case.tile * case.sets
     with t.inside("for u in T.parallel(units, annotations={'schedule': 'dynamic'}):"):
@@ -98,7 +97,7 @@ def units(t: Text, case: SpmmCase) -> Iterator[None]:
         yield
 
 
-def row(t: Text, case: SpmmCase) -> None:
+def row(t: KernelText, case: SpmmCase) -> None:
     """All of row `i` of the result."""
     each = tiles(case.features, case.lanes, case.tile)
     whole = [tile for tile in each if len(tile) == case.tile and tile[-1][1] == case.lanes]
@@ -117,7 +116,7 @@ def _from_zero(tile: Tile) -> Tile:
     return [(first - tile[0][0], lanes) for first, lanes in tile]
 
 
-def _tile_of_row(t: Text, case: SpmmCase, tile: Tile, base: str) -> None:
+def _tile_of_row(t: KernelText, case: SpmmCase, tile: Tile, base: str) -> None:
     _start(t, case, tile)
     begin, end = "P[i]", "P[i + T.int64(1)]"
     if case.sets > 1:
@@ -139,13 +138,13 @@ def _sum(case: SpmmCase, first: int, lanes: int, k: int) -> str:
     return f"S[{ramp('0', k * case.lanes * case.tile + first, lanes)}]"
 
 
-def _start(t: Text, case: SpmmCase, tile: Tile) -> None:
+def _start(t: KernelText, case: SpmmCase, tile: Tile) -> None:
     for k in range(case.sets):
         for first, lanes in tile:
             t(f"{_sum(case, first, lanes, k)} = {spread(f'T.{case.dtype}(0)', lanes)}")
 
 
-def add_element(t: Text, case: SpmmCase, tile: Tile, base: str, place: str, k: int) -> None:
+def add_element(t: KernelText, case: SpmmCase, tile: Tile, base: str, place: str, k: int) -> None:
     """Add the element at a place to a set of sums."""
     p, j, v = f"p{k}", f"j{k}", f"v{k}"
     t(f"{p}: T.{case.idtype} = {place}")

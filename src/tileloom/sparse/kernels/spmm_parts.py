@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...tir import PrimFunc
 from .spmm import SpmmCase, add_element, function, row, units
-from .text import Text, ramp, spread, vectors
+from .text import KernelText, ramp, spread, vectors
 
 
 def spmm_parts(case: SpmmCase, packs: bool) -> PrimFunc:
@@ -22,10 +22,10 @@ def spmm_parts(case: SpmmCase, packs: bool) -> PrimFunc:
 
     Args:
         case: `tile` vectors of the result are summed at once; `features` is a multiple of them.
-        packs: copy the columns of a part that are summed at once; else its rows are too far apart to
-            stay in all of a cache's sets.
+        packs: copy the columns of a part that are summed at once, as rows that are far apart would
+            share few of a cache's sets.
     """
-    t = Text()
+    t = KernelText()
     size = case.lanes * case.tile
     with function(t, case, "long", "width", arrays=("rows", "place")):
         t(
@@ -53,7 +53,7 @@ def spmm_parts(case: SpmmCase, packs: bool) -> PrimFunc:
     return t.parsed()
 
 
-def _tile(t: Text, case: SpmmCase, base: str, packs: bool) -> None:
+def _tile(t: KernelText, case: SpmmCase, base: str, packs: bool) -> None:
     """Some columns of the result, for all long rows of the unit."""
     size = case.lanes * case.tile
     with t.inside("for h in range(count[0]):"):
@@ -69,7 +69,7 @@ def _tile(t: Text, case: SpmmCase, base: str, packs: bool) -> None:
             _segment(t, case, base, packs)
 
 
-def _segment(t: Text, case: SpmmCase, base: str, packs: bool) -> None:
+def _segment(t: KernelText, case: SpmmCase, base: str, packs: bool) -> None:
     """What row `i` has in a part."""
     each = vectors(case.lanes * case.tile, case.lanes)
     with t.inside("if part == T.int64(0):"):
@@ -94,7 +94,7 @@ def _segment(t: Text, case: SpmmCase, base: str, packs: bool) -> None:
         t(f"C[i, {ramp(base, at, lanes)}] = S[{ramp('0', at, lanes)}]")
 
 
-def _packed(t: Text, case: SpmmCase) -> None:
+def _packed(t: KernelText, case: SpmmCase) -> None:
     t("j0: T.int64 = T.Cast('int64', X[at[0]]) - first", f"v0: T.{case.dtype} = A[at[0]]")
     for at, lanes in vectors(case.lanes * case.tile, case.lanes):
         total = f"S[{ramp('0', at, lanes)}]"

@@ -9,7 +9,7 @@ from ...script import parse
 from ...tir import PrimFunc
 
 
-class Text:
+class KernelText:
     """The lines of a script."""
 
     def __init__(self) -> None:
