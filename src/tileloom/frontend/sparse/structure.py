@@ -87,7 +87,7 @@ def structure_of(array: Any, view: Csr) -> Structure:
 
 def _is_same(known: Structure, view: Csr) -> bool:
     if known.indices is view.indices and known.indptr is view.indptr:
-        return known.shape == view.shape
+        return bool(known.shape == view.shape)
     return bool(
         known.shape == view.shape
         and known.indices.ctypes.data == view.indices.ctypes.data
