@@ -84,6 +84,7 @@ def test_groups(tensor: tuple[list[Relation], Any], buckets: list[tuple[int, int
     assert back.tolist() == data.tolist()
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_from_coordinates(rng: np.random.Generator) -> None:
     """The aggregation of a relational graph network: sums over relations, by groups."""
     shape = (7, 60, 50)

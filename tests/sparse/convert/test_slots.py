@@ -12,7 +12,7 @@ from tileloom.base import UserError
 from tileloom.base.errors import DTypeError, ShapeError
 from tileloom.base.settings import override
 from tileloom.sparse.convert import Slots
-from tileloom.sparse.convert.chunks import CHUNK, for_chunks
+from tileloom.sparse.convert.chunks import for_chunks
 
 
 def slots(*source: int, count: int = 3) -> Slots:
@@ -77,16 +77,15 @@ def test_shapes_and_types_that_do_not_fit() -> None:
             call()
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_many_chunks(rng: np.random.Generator, threads: int) -> None:
-    count = 5 * CHUNK // 4 + 3
+@pytest.mark.usefixtures("small_chunks")
+def test_many_chunks(rng: np.random.Generator) -> None:
+    count = 2003
     source = np.concatenate((rng.permutation(count), np.full(100, -1)))
     rng.shuffle(source)
     part = Slots(source.astype(np.int32), count)
     data = rng.random((count, 4), np.float32)
-    with override(num_threads=threads):
-        values = part.values(data[:, ::-1], fill=2)
-        back = part.scatter(values)
+    values = part.values(data[:, ::-1], fill=2)
+    back = part.scatter(values)
     expected = np.where((source >= 0)[:, None], data[source, ::-1], np.float32(2))
     np.testing.assert_array_equal(values, expected)
     np.testing.assert_array_equal(back, data[:, ::-1])

@@ -87,15 +87,19 @@ def place_elements(
             the column of each, the number of the slot of each.
     """
 
-    def slots_between(begin: int, end: int) -> tuple[int, Array]:
+    def slots_between(begin: int, end: int) -> tuple[Array, Array]:
         first_row, last_row = begin * found.height, min(end * found.height, len(indptr) - 1)
         first, last = int(indptr[first_row]), int(indptr[last_row])
         block = found.rank_of_each[first:last].astype(np.int64)
         block += int(found.indptr[begin])
         row = rows_between(indptr, first_row, last_row) % np.int64(found.height)
-        return first, slots_of(block, row, indices[first:last])
+        elements = np.arange(first, last, dtype=source_type)
+        return elements, slots_of(block, row, indices[first:last])
 
-    source, clash = fill_slots(shape, len(indices), found.bounds, slots_between, indices.dtype)
+    source_type = fitting(indices.dtype, len(indices))
+    source, clash = fill_slots(
+        shape, len(indices), found.bounds, slots_between, source_type, is_exclusive=True
+    )
     if clash is not None:
         one, other = clash
         where = f"row {row_at(indptr, one)}, column {indices[one]}"

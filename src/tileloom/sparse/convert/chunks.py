@@ -16,7 +16,7 @@ from tileloom.base.settings import settings
 from .index_arrays import Array
 
 #: Elements in a chunk: some arrays of so many are in the second level cache together.
-CHUNK = 1 << 16
+CHUNK = 1 << 17
 #: With fewer chunks, threads cost more than they bring.
 LEAST_CHUNKS = 4
 

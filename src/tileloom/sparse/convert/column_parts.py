@@ -44,10 +44,7 @@ def column_partition(
     parts = whole("parts", parts)
     width = part_width(int(shape[1]), parts)
     starts, _ = part_starts(indptr, indices, width, parts)
-    by_part = np.empty((parts + 1, len(indptr) - 1), indptr.dtype)
-    by_part[:-1] = starts[:-1].reshape(-1, parts).T
-    by_part[-1] = indptr[1:]
-    return ColumnPartition(by_part, width)
+    return ColumnPartition(starts, width)
 
 
 def part_width(columns: int, parts: int) -> int:
@@ -58,16 +55,15 @@ def part_width(columns: int, parts: int) -> int:
 def part_starts(
     indptr: Array, indices: Array, width: int, parts: int, *, is_sorted: bool = True
 ) -> tuple[Array, Array | None]:
-    """Where each part of each row begins, in one list with rows outermost, and the end.
+    """Where the elements of each part begin in each row, as `ColumnPartition.starts`.
 
     For rows that are not sorted also the list of elements that this is about, in which those of a
     row are in the order of the parts, and otherwise as they were.
     """
+    starts = np.empty((parts + 1, len(indptr) - 1), indptr.dtype)
+    starts[0], starts[-1] = indptr[:-1], indptr[1:]
     if parts == 1:
-        return indptr, None
-    rows = len(indptr) - 1
-    starts = np.empty(rows * parts + 1, indptr.dtype)
-    starts[-1] = len(indices)
+        return starts, None
     divisor = fitting(indices.dtype, width).type(width)
     order = None if is_sorted else positions(len(indices), indices.dtype)
 
@@ -78,7 +74,9 @@ def part_starts(
         if order is not None:
             local, keys = stable_order(keys, (end - begin) * parts)
             order[first:last] = local + first
-        starts[begin * parts : end * parts] = _starts_of_keys(keys, (end - begin) * parts) + first
+        by_row = _starts_of_keys(keys, (end - begin) * parts).reshape(-1, parts)
+        by_row += first
+        starts[1:-1, begin:end] = by_row.T[1:]
 
     for_chunks(work, row_chunks(indptr))
     return starts, order

@@ -10,7 +10,7 @@ from tileloom.base.errors import ShapeError, UserError
 
 from .check import check_indptr, csr_arrays
 from .ell import cut, padded
-from .hyb import bucket_bounds
+from .hyb import bucket_bounds, by_length
 from .index_arrays import Array, IndexLike, index_array, offsets, whole
 from .rows import all_rows
 from .slots import Slots
@@ -69,12 +69,8 @@ def csf_to_ell3d(
         raise UserError(f"nnz_rows_bkt has {len(heights)} buckets, nnz_cols_bkt {len(widths)}")
     lengths, relations = np.diff(starts1), all_rows(starts0)
     made = []
-    for low, width, height in zip(lows, widths, heights):
-        fits = lengths > low
-        if width != widths[-1]:
-            fits &= lengths <= width
-        nodes = np.flatnonzero(fits)
-        run, begins, rest = cut(starts1[nodes], lengths[nodes], width)
+    for (nodes, length, width), height in zip(by_length(lengths, lows, widths), heights):
+        run, begins, rest = cut(starts1[nodes], length, width)
         nodes = nodes[run]
         per_relation = np.bincount(relations[nodes], minlength=len(starts0) - 1)
         indptr, owner, is_row = _grouped(per_relation, height, starts0.dtype)

@@ -89,19 +89,14 @@ def hyb(
     width = part_width(int(shape[1]), parts)
     is_sorted = parts == 1 or has_sorted_indices(indptr, indices)
     starts, order = part_starts(indptr, indices, width, parts, is_sorted=is_sorted)
-    found = []
-    for part in range(parts):
-        begin = np.ascontiguousarray(starts[part:-1:parts])
-        length = starts[part + 1 :: parts] - begin
-        rows = np.flatnonzero(length)
-        rows = rows.astype(fitting(indices.dtype, len(length)), copy=False)
-        runs = rows, begin[rows], length[rows]
-        buckets = (
-            _bucket(indices, *runs, low, high, high == highs[-1], order)
-            for low, high in zip(lows, highs)
+    found = tuple(
+        tuple(
+            _bucket(indices, begin, rows, length, high, order)
+            for rows, length, high in by_length(end - begin, lows, highs)
         )
-        found.append(tuple(buckets))
-    return HybStructure(tuple(found))
+        for begin, end in pairwise(starts)
+    )
+    return HybStructure(found)
 
 
 def bucket_bounds(widths: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -112,25 +107,41 @@ def bucket_bounds(widths: Sequence[int]) -> tuple[list[int], list[int]]:
     return [0, *highs[:-1]], highs
 
 
+def by_length(
+    lengths: Array, lows: Sequence[int], highs: Sequence[int]
+) -> list[tuple[Array, Array, int]]:
+    """Rows by the bucket that they are in, those without elements left out.
+
+    Returns:
+        For each bucket its rows, how long they are, and its width, which those of the last may
+        exceed.
+    """
+    bucket = np.zeros(len(lengths), np.min_scalar_type(len(highs)))
+    for low in lows:
+        bucket += lengths > low
+    order = np.argsort(bucket, kind="stable")  # one pass, since it is such a small integer
+    ends = np.cumsum(np.bincount(bucket, minlength=len(highs) + 1))
+    lengths = lengths[order]
+    return [
+        (order[begin:end], lengths[begin:end], high)
+        for begin, end, high in zip(ends[:-1], ends[1:], highs)
+    ]
+
+
 def _bucket(
     indices: Array,
+    row_starts: Array,
     rows: Array,
-    starts: Array,
     lengths: Array,
-    low: int,
-    high: int,
-    is_last: bool,
+    width: int,
     order: Array | None,
 ) -> EllStructure:
-    """The rows longer than `low`, and except in the last bucket at most `high` long."""
-    fits = lengths > low
-    if not is_last:
-        fits &= lengths <= high
-    rows, starts, lengths = rows[fits], starts[fits], lengths[fits]
-    if is_last and len(lengths) and int(lengths.max()) > high:
-        run, starts, lengths = cut(starts, lengths, high)
+    """Rows as rows of slots, those that are too long in pieces."""
+    starts, named = row_starts[rows], fitting(indices.dtype, len(row_starts))
+    if len(lengths) and int(lengths.max()) > width:
+        run, starts, lengths = cut(starts, lengths, width)
         rows = rows[run]
-    return padded(indices, rows, starts, lengths, high, order)
+    return padded(indices, rows.astype(named, copy=False), starts, lengths, width, order)
 
 
 def column_part_hyb(

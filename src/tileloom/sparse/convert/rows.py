@@ -21,13 +21,7 @@ def rows_between(indptr: Array, begin: int, end: int) -> Array:
 
 def all_rows(indptr: Array) -> Array:
     """The row of each element of a matrix."""
-    rows = np.empty(int(indptr[-1]), fitting(indptr.dtype, len(indptr)))
-
-    def work(begin: int, end: int) -> None:
-        rows[int(indptr[begin]) : int(indptr[end])] = rows_between(indptr, begin, end)
-
-    for_chunks(work, row_chunks(indptr))
-    return rows
+    return rows_between(indptr, 0, len(indptr) - 1)
 
 
 def sorted_rows(indptr: Array, indices: Array) -> tuple[Array, Array]:

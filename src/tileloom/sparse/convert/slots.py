@@ -129,8 +129,10 @@ def fill_slots(
     shape: tuple[int, ...],
     count: int,
     bounds: Array,
-    slots_between: Callable[[int, int], tuple[int, Array]],
+    slots_between: Callable[[int, int], tuple[Array, Array]],
     dtype: np.dtype[Any],
+    *,
+    is_exclusive: bool,
 ) -> tuple[Array, tuple[int, int] | None]:
     """The source of each slot of a format, from the slot of each element.
 
@@ -138,9 +140,9 @@ def fill_slots(
         shape: of the slots.
         count: how many elements there are.
         bounds: the chunks in which slots are found.
-        slots_between: for a chunk the number of its first element, and for each of its elements
-            the number of its slot in C order.
+        slots_between: for a chunk the numbers of its elements, and of the slot of each in C order.
         dtype: the type of indices that the format has.
+        is_exclusive: elements of different chunks never have one slot.
 
     Returns:
         The sources, and two elements that have one slot if there are such.
@@ -148,20 +150,25 @@ def fill_slots(
     check_countable(shape)
     source = np.full(prod(shape), -1, fitting(dtype, count))
 
-    def work(begin: int, end: int) -> None:
-        first, slots = slots_between(begin, end)
-        source[slots] = np.arange(first, first + len(slots), dtype=source.dtype)
+    clashes: list[tuple[int, int]] = []
 
-    for_chunks(work, bounds)
-    if np.count_nonzero(source >= 0) == count:
-        return source.reshape(shape), None
-    slot_of_each = np.empty(count, np.int64)
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
-        first, slots = slots_between(begin, end)
-        slot_of_each[first : first + len(slots)] = slots
-    loser = int(np.argmax(source[slot_of_each] != np.arange(count)))
-    winner = int(source[slot_of_each[loser]])
-    return source.reshape(shape), (min(loser, winner), max(loser, winner))
+    def fill(begin: int, end: int) -> None:
+        elements, slots = slots_between(begin, end)
+        source[slots] = elements
+        if is_exclusive:
+            compare(elements, slots)
+
+    def compare(elements: Array, slots: Array) -> None:
+        lost = source[slots] != elements
+        if lost.any():
+            place = int(np.argmax(lost))
+            pair = int(elements[place]), int(source[slots[place]])
+            clashes.append((min(pair), max(pair)))
+
+    for_chunks(fill, bounds)
+    if not is_exclusive:
+        for_chunks(lambda begin, end: compare(*slots_between(begin, end)), bounds)
+    return source.reshape(shape), min(clashes, default=None)
 
 
 def check_countable(shape: tuple[int, ...]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from tileloom.base.errors import ShapeError, UserError
 from tileloom.base.record import Record
 
-from .chunks import even_chunks, for_chunks
+from .chunks import even_chunks
 from .coo import coordinates
 from .index_arrays import Array, IndexLike, fitting, joint, offsets, whole
 from .ragged import ragged
@@ -129,12 +129,11 @@ def store(coords: Sequence[IndexLike], axes: Sequence[FormatAxis]) -> StoredStru
     if len(coords) != len(axes):
         raise ShapeError(f"coordinates are given for {len(coords)} axes of {len(axes)}")
     names = tuple(f"coords[{number}]" for number in range(len(axes)))
-    arrays = coordinates(names, tuple(coords), tuple(axis.length for axis in axes))
-    dtype = joint(*arrays)
+    given = coordinates(names, tuple(coords), tuple(axis.length for axis in axes))
+    dtype = joint(*given)
     dimensions = _dimensions(axes)
-    order = _order_of_chain(axes, arrays)
-    if order is not None:
-        arrays = tuple(array[order] for array in arrays)
+    order = _order_of_chain(axes, given)
+    arrays = given if order is None else tuple(array[order] for array in given)
     stored: list[AxisArrays] = []
     places: list[Array] = []  # of each element on each axis, among all its positions
     for number, (axis, array) in enumerate(zip(axes, arrays)):
@@ -150,14 +149,19 @@ def store(coords: Sequence[IndexLike], axes: Sequence[FormatAxis]) -> StoredStru
         slot *= extent
         slot += places[number] if axes[number].is_variable else places[number] % max(1, extent)
 
-    bounds = even_chunks(len(slot))
-    source, clash = fill_slots(shape, len(slot), bounds, lambda b, e: (b, slot[b:e]), dtype)
+    elements = np.arange(len(slot)) if order is None else order
+    elements = elements.astype(fitting(dtype, len(slot)), copy=False)
+    source, clash = fill_slots(
+        shape,
+        len(slot),
+        even_chunks(len(slot)),
+        lambda begin, end: (elements[begin:end], slot[begin:end]),
+        elements.dtype,
+        is_exclusive=False,
+    )
     if clash is not None:
-        where = ", ".join(str(array[clash[0]]) for array in arrays)
-        one, other = sorted(clash if order is None else order[list(clash)].tolist())
-        raise UserError(f"elements {one} and {other} have one slot, at ({where})")
-    if order is not None:
-        _rename(source, order)
+        where = ", ".join(str(array[clash[0]]) for array in given)
+        raise UserError(f"elements {clash[0]} and {clash[1]} have one slot, at ({where})")
     return StoredStructure(source, len(slot), tuple(stored))
 
 
@@ -176,17 +180,6 @@ def _order_of_chain(axes: tuple[FormatAxis, ...], arrays: tuple[Array, ...]) -> 
     keys = [arrays[number] for number in chain]
     order = lexical_order(keys, [max(1, axes[number].length) for number in chain])
     return None if bool((order[1:] > order[:-1]).all()) else order
-
-
-def _rename(source: Array, order: Array) -> None:
-    """From positions in an order to the elements there."""
-    flat, names = source.reshape(-1), order.astype(source.dtype, copy=False)
-
-    def work(begin: int, end: int) -> None:
-        part = flat[begin:end]
-        np.copyto(part, names[part], where=part >= 0)
-
-    for_chunks(work, even_chunks(len(flat)))
 
 
 def _axis_arrays(
