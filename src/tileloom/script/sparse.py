@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..base import DType
 from ..base.errors import ShapeError, UserError
 from ..base.late import TYPE_CHECKING
 from ..base.record import Record
-from ..expr import Expr, ExprLike, Var, as_expr
+from ..expr import Expr, ExprLike, Var, as_expr, const
 from ..tir.sparse import (
     Axis,
     FusedAxis,
@@ -83,7 +84,8 @@ class IterationState:
 
 def _dense_fixed(length: ExprLike, idtype: Any = "int32") -> SpAxisNote:
     """An axis that stores every coordinate."""
-    return SpAxisNote(lambda name: dense_fixed(name, as_expr(length), as_dtype(idtype)))
+    kind = as_dtype(idtype)
+    return SpAxisNote(lambda name: dense_fixed(name, _size(length, kind), kind))
 
 
 def _dense_variable(parent: Axis, sizes: Any, data: Any, idtype: Any = "int32") -> SpAxisNote:
@@ -95,8 +97,9 @@ def _dense_variable(parent: Axis, sizes: Any, data: Any, idtype: Any = "int32") 
     length, nnz = pair
 
     def make(name: str) -> Axis:
-        count = Var(f"{name}_nnz", as_dtype(idtype)) if nnz is None else as_expr(nnz)
-        return dense_variable(name, above, as_expr(length), count, pointer, as_dtype(idtype))
+        kind = as_dtype(idtype)
+        count = Var(f"{name}_nnz", kind) if nnz is None else _size(nnz, kind)
+        return dense_variable(name, above, _size(length, kind), count, pointer, kind)
 
     return SpAxisNote(make)
 
@@ -110,7 +113,7 @@ def _sparse_fixed(
     kind = as_dtype(idtype)
     return SpAxisNote(
         lambda name: sparse_fixed(
-            name, above, as_expr(length), as_expr(width), pointer, kind, sorted
+            name, above, _size(length, kind), _size(width, kind), pointer, kind, sorted
         )
     )
 
@@ -127,9 +130,14 @@ def _sparse_variable(
     kind = as_dtype(idtype)
     return SpAxisNote(
         lambda name: sparse_variable(
-            name, above, as_expr(length), as_expr(nnz), indptr, indices, kind, sorted
+            name, above, _size(length, kind), _size(nnz, kind), indptr, indices, kind, sorted
         )
     )
+
+
+def _size(size: ExprLike, idtype: DType) -> Expr:
+    """A length or a count; a number is of the axis' type."""
+    return const(size, idtype) if isinstance(size, int) else as_expr(size)
 
 
 def _parent(function: str, parent: Any) -> Axis:

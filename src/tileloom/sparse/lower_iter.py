@@ -33,6 +33,7 @@ from .iterated import IteratedAxes
 from .merge import merged_loop
 from .nest import GuardedStmt, LoopOver, Nest, Start, block_name, grouped
 from .searches import Searches
+from .spec import verify
 from .starts import resolve_starts, start_apart, stored_vars
 
 
@@ -49,11 +50,13 @@ def lower_sparse_iter(
             not found always has the default value of its buffer.
 
     Raises:
-        UserError: an axis is iterated without its parent, or coordinates are looked up on an axis
-            that is not sorted.
+        VerifyError: a function is not legal at its level (`sparse.spec`).
     """
     if isinstance(mod, PrimFunc):
         mod = IRModule({"main": mod})
+    for func in mod.functions.values():
+        if sparse_level(func) == COORDINATES:
+            verify(func)
     functions = {
         name: _lowered(func) if sparse_level(func) == COORDINATES else func
         for name, func in mod.functions.items()

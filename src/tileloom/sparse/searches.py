@@ -30,6 +30,8 @@ from .iterated import IteratedAxes, IteratedAxis
 from .nest import GuardedStmt, LoopOver, Nest, grouped
 from .search import ABSENT, find_coordinate, find_row, store_at
 
+Key = tuple[object, ...]
+
 
 class Inline:
     """Searches that stand before the statement that needs what they find."""
@@ -37,7 +39,7 @@ class Inline:
     def __init__(self) -> None:
         self.stmts: list[Stmt] = []
         self.buffers: list[Buffer] = []
-        self.known: dict[tuple[int, ...], Expr] = {}
+        self.known: dict[Key, Expr] = {}
 
 
 class Searches:
@@ -46,7 +48,8 @@ class Searches:
     def __init__(self, arrays: IndexArrays) -> None:
         self.arrays = arrays
         self._found: list[tuple[SparseBuffer, Stmt]] = []
-        self._known: dict[tuple[int, ...], Expr] = {}
+        self._known: dict[Key, Expr] = {}
+        self._variables: dict[tuple[Axis, bool, str], Var] = {}
 
     # ------------------------------------------------------------------------ coordinates
 
@@ -69,10 +72,12 @@ class Searches:
                 f"coordinates are looked up on axis {axis.name!r}, whose indices are not sorted",
                 hint="sort them and declare the axis with sorted=True, or iterate over this axis",
             )
-        key = (id(axis), *map(id, above), id(wanted), *map(id, conditions))
-        loops = self._loops(places, (*above, wanted, *conditions))
+        exprs = (*above, wanted, *conditions)
+        loops = self._loops(places, exprs)
         if loops is None:
-            return self._inline(key, axis, above, wanted, conditions, inline)
+            return self._inline((axis, *exprs), axis, above, wanted, conditions, inline)
+        shared = {loop.var: self._variable(loop.axis, loop.var) for loop in loops}
+        key = (axis, *(substitute(expr, shared) for expr in exprs))
         known = self._known.get(key)
         if known is None:
             mid, indices = self._memory(places, loops, axis.idtype)
@@ -89,12 +94,18 @@ class Searches:
                 test = conjunction(substitute(c, fresh) for c in conditions)
                 stmt = IfThenElse(test, stmt, write(const(ABSENT, axis.idtype)))
             self._add(mid, loops, fresh, GuardedStmt(stmt, (), scratch))
-            known = self._known[key] = BufferLoad(mid, indices)
-        return known
+            found = substitute(BufferLoad(mid, indices), shared)
+            known = self._known[key] = found
+        return substitute(known, {shared[var]: var for var in shared})
+
+    def _variable(self, axis: Axis, var: Var) -> Var:
+        """What stands for the position on an axis where searches are compared."""
+        own = axis.base if isinstance(axis, FusedAxis) else axis
+        return self._variables.setdefault((own, isinstance(axis, FusedAxis), var.dtype), var)
 
     def _inline(
         self,
-        key: tuple[int, ...],
+        key: Key,
         axis: Axis,
         above: Path,
         wanted: Expr,
@@ -130,7 +141,8 @@ class Searches:
         places.enter_fused(items, var, rows)
 
     def _row(self, last: SpIterVar, axis: Axis, count: Expr, var: Var) -> Expr:
-        key = (id(axis), id(count))
+        shared = {var: self._variable(last.axis, var)}
+        key = (axis, substitute(count, shared))
         known = self._known.get(key)
         if known is None:
             base = last.axis.base if isinstance(last.axis, FusedAxis) else last.axis
@@ -141,8 +153,9 @@ class Searches:
             stmt, scratch = find_row(self.arrays, axis, substitute(count, {var: fresh}), write)
             loop = LoopOver(var, last.axis, cast(var.dtype, last.axis.positions), SPATIAL)
             self._add(mid, [loop], {var: fresh}, GuardedStmt(stmt, (), scratch))
-            known = self._known[key] = BufferLoad(mid, path_of_count(base, var))
-        return known
+            found = substitute(BufferLoad(mid, path_of_count(base, var)), shared)
+            known = self._known[key] = found
+        return substitute(known, {shared[var]: var})
 
     # ------------------------------------------------------------------------ blocks
 

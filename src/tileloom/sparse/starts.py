@@ -19,6 +19,7 @@ from ..tir import (
     substitute_stmt,
 )
 from ..tir.sparse import MERGED, Axis, FusedAxis
+from .index_arrays import structure
 
 #: An iteration with this annotation leaves the start of its results to the one that it names.
 INITIALIZED_BY = "initialized_by"
@@ -88,8 +89,21 @@ def _block_can_start(stmt: SparseIteration, init: Stmt) -> bool:
         return False
     if not any(item.is_reduction for item in items):
         return False
-    own = {item.var for item in items}
-    return (_free(init) & own) <= _first_block_with_reduction(items) and _tells_apart(stmt, init)
+    if any(len({item.is_reduction for item in group}) > 1 for group in _fused(items)):
+        return False
+    own, used = {item.var for item in items}, _free(init)
+    if any(item.is_reduction and item.var in used for item in items):
+        return False
+    return (used & own) <= _first_block_with_reduction(items) and _tells_apart(stmt, init)
+
+
+def _fused(items: Iterable[SpIterVar]) -> list[list[SpIterVar]]:
+    """The variables of fused axes, by group."""
+    groups: dict[tuple[Axis, ...], list[SpIterVar]] = {}
+    for item in items:
+        if isinstance(item.axis, FusedAxis):
+            groups.setdefault(item.axis.group, []).append(item)
+    return list(groups.values())
 
 
 def _first_block_with_reduction(items: Iterable[SpIterVar]) -> set[Var]:
@@ -145,6 +159,7 @@ def with_parents(stmt: SparseIteration, used: Iterable[SpIterVar]) -> list[SpIte
     for item in items:
         axis = item.axis
         by_axis[axis.base if isinstance(axis, FusedAxis) else axis] = item
+        by_axis.setdefault(structure(axis), item)
     found: set[SpIterVar] = set()
     waiting = list(used)
     while waiting:
