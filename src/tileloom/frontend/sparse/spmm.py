@@ -11,12 +11,14 @@ from ...base.aligned import LINE
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import Csr, dense, dense_like, element_type, view
+from ...sparse.arrays import dense, dense_like, view
 from ...sparse.kernels.spmm import SpmmCase, spmm_rows
 from ...sparse.kernels.spmm_parts import spmm_parts
 from ...target.machine import cache_sizes
 from .compiled import compiled, vector_bytes
-from .structure import Structure, structure_of
+from .kinds import KINDS, computed_as
+from .rows import compressed_rows
+from .structure import Structure
 
 Array = np.ndarray[Any, Any]
 
@@ -72,44 +74,53 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
            [2., 4.]], dtype=float32)
     """
     parts = view(a, what="a")
-    if type(parts) is not Csr:
-        raise UnsupportedError(f"spmm of {type(parts).__name__}")
     operand = dense(x, what="x")
-    values, columns = parts.data, operand.array
-    if values.dtype is not columns.dtype or not operand.is_row_major or columns.ndim != 2:
-        values, columns = _matched(values, columns, parts.shape)
-    elif columns.shape[0] != parts.shape[1]:
-        raise _misfit(parts.shape, columns.shape)
-    structure = structure_of(a, parts)
-    features = columns.shape[1]
-    plan = structure.plans.get(("spmm", features, columns.dtype))
-    if plan is None:
-        plan = structure.plans["spmm", features, columns.dtype] = _planned(
-            structure, features, columns.dtype
-        )
+    structure, values = compressed_rows(a, parts, "a")
+    columns = operand.array
+    _check_operand(columns, parts.shape)
+    kind = columns.dtype
+    if values.dtype is not kind or not operand.is_row_major or kind not in KINDS:
+        kind = np.result_type(values.dtype, columns.dtype)
+        found = computed_as(kind, "a @ x")
+        values = values.astype(found, copy=False)
+        columns = np.ascontiguousarray(columns, dtype=found)
     m, n = parts.shape
+    features = columns.shape[1]
+    key = ("spmm", features, columns.dtype)
+    plan = structure.plans.get(key)
+    if plan is None:
+        plan = structure.plans[key] = _planned(structure, features, columns.dtype)
     if out is None:
         result, kernel = _empty(m, features, columns.dtype), plan.streamed
+    elif kind != columns.dtype:
+        return _into(out, spmm(a, x))
     else:
-        result = _given(out, (m, features), columns.dtype)
+        result = _given(out, (m, features), kind)
         kernel = plan.kernel if result.ctypes.data % LINE else plan.streamed
-    nnz = structure.nnz
-    if len(values) != nnz:
-        values = values[:nnz]
-    indices = structure.indices if len(structure.indices) == nnz else structure.indices[:nnz]
-    kernel(values, columns, result, structure.indptr, indices, m, n, nnz, plan.units, *plan.extra)
-    return dense_like(result, x) if out is None else out
+    kernel(
+        values, columns, result, structure.indptr, structure.indices, m, n, structure.nnz,
+        plan.units, *plan.extra,
+    )  # fmt: skip
+    if out is not None:
+        return out
+    return dense_like(result if kind == columns.dtype else result.astype(kind), x)
 
 
-def _matched(values: Array, x: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Both of one type, `x` row-major."""
+def _check_operand(x: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(x, np.ndarray):
+        raise UnsupportedError("x is in a GPU's memory: there are kernels for CPUs only")
     if x.ndim != 2 or x.shape[0] != shape[1]:
         raise _misfit(shape, x.shape)
-    kind = np.result_type(values.dtype, x.dtype)
-    return values.astype(kind, copy=False), np.ascontiguousarray(x, dtype=kind)
 
 
-def _misfit(a: tuple[int, int], x: tuple[int, ...]) -> ShapeError:
+def _into(out: Any, result: Any) -> Any:
+    """`out` with a result of another type in it."""
+    array = dense(result, what="the result").array
+    _given(out, array.shape, array.dtype)[...] = array
+    return out
+
+
+def _misfit(a: tuple[int, ...], x: tuple[int, ...]) -> ShapeError:
     return ShapeError(
         f"a has shape {a} and x has shape {x}: x must be a matrix of {a[1]} rows",
         hint="a product with a vector is spmv(a, x)",
@@ -142,7 +153,7 @@ def _empty(rows: int, features: int, kind: np.dtype[Any]) -> Array:
 
 
 def _planned(structure: Structure, features: int, kind: np.dtype[Any]) -> SpmmPlan:
-    dtype, idtype = str(element_type(np.empty(0, kind))), str(structure.indices.dtype)
+    dtype, idtype = str(kind), str(structure.indices.dtype)
     lanes = max(1, vector_bytes() // kind.itemsize)
     work = structure.nnz * features
     threads = get_num_threads()

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ...sparse.arrays import Csr
+from ...sparse.arrays import Coo, Csr, Sparse
 from ...sparse.convert import check_csr, has_sorted_indices
 
 Array = np.ndarray[Any, Any]
+Found = TypeVar("Found")
 
 
 class Structure:
     """The rows of a CSR matrix, checked.
 
     Attributes:
-        indptr, indices, shape: as the matrix has them.
+        indptr, indices, shape: as the matrix has them, of one type and without spare room.
         nnz: how many elements there are.
         plans: what operators have decided for it.
     """
@@ -32,10 +34,11 @@ class Structure:
 
     def __init__(self, indptr: Array, indices: Array, shape: tuple[int, int]) -> None:
         check_csr(indptr, indices, shape)
-        self.indptr = indptr
-        self.indices = indices
-        self.shape = shape
         self.nnz = int(indptr[-1])
+        kind = np.result_type(indptr, indices)
+        self.indptr = indptr.astype(kind, copy=False)
+        self.indices = indices[: self.nnz].astype(kind, copy=False)
+        self.shape = shape
         self.plans: dict[Any, Any] = {}
         self._is_sorted: bool | None = None
         self._lengths: Array | None = None
@@ -60,11 +63,13 @@ class Structure:
         return float(lengths[lengths >= length].sum()) / max(1, self.nnz)
 
 
-_KNOWN: dict[int, tuple[Any, Structure]] = {}
+# By the identity of what callers gave: a reference to it, its index arrays when it was seen, and
+# what was found.
+_KNOWN: dict[int, tuple[Any, tuple[Any, ...], Any]] = {}
 
 
 def structure_of(array: Any, view: Csr) -> Structure:
-    """The structure of a sparse array, checked when it is seen for the first time.
+    """The structure of a CSR matrix, checked when it is seen for the first time.
 
     Args:
         array: what the caller gave.
@@ -74,27 +79,41 @@ def structure_of(array: Any, view: Csr) -> Structure:
         ArgumentError: the index arrays contradict themselves.
     """
     known = _KNOWN.get(id(array))
-    if known is not None and known[0]() is array and _is_same(known[1], view):
-        return known[1]
-    found = Structure(view.indptr, view.indices, view.shape)
-    try:
-        key = id(array)
-        _KNOWN[key] = (weakref.ref(array, _forget(key)), found)
-    except TypeError:  # what cannot be referred to weakly is looked at each time
-        pass
+    if known is not None and known[0]() is array:
+        indptr, indices, shape = known[1]
+        if indptr is view.indptr and indices is view.indices and shape == view.shape:
+            kept: Structure = known[2]
+            return kept
+    return remembered(array, view, lambda: Structure(view.indptr, view.indices, view.shape))
+
+
+def remembered(array: Any, view: Sparse, find: Callable[[], Found]) -> Found:
+    """What is found for an array, looked for once as long as it lives and its indices stay."""
+    key, parts = id(array), _index_parts(view)
+    known = _KNOWN.get(key)
+    if known is not None and known[0]() is array and all(map(_is_same, known[1], parts)):
+        kept: Found = known[2]
+        return kept
+    found = find()
+    with suppress(TypeError):  # what cannot be referred to weakly is looked at each time
+        _KNOWN[key] = (weakref.ref(array, _forget(key)), parts, found)
     return found
 
 
-def _is_same(known: Structure, view: Csr) -> bool:
-    if known.indices is view.indices and known.indptr is view.indptr:
-        return bool(known.shape == view.shape)
-    return bool(
-        known.shape == view.shape
-        and known.indices.ctypes.data == view.indices.ctypes.data
-        and known.indptr.ctypes.data == view.indptr.ctypes.data
-        and len(known.indices) == len(view.indices)
-        and known.indices.dtype == view.indices.dtype
-    )
+def _index_parts(view: Sparse) -> tuple[Any, ...]:
+    if isinstance(view, Coo):
+        return (*view.coords, view.shape)
+    return (view.indptr, view.indices, view.shape)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    if not isinstance(old, np.ndarray):
+        return bool(old == new)
+    if old.shape != new.shape or old.dtype != new.dtype or old.strides != new.strides:
+        return False
+    return bool(old.ctypes.data == new.ctypes.data)
 
 
 def _forget(key: int) -> Callable[[Any], None]:

@@ -1,0 +1,83 @@
+"""Any sparse matrix as compressed rows, with what is known of its structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import ShapeError, UnsupportedError
+from ...sparse.arrays import Bsc, Bsr, Coo, Csc, Csr, Sparse
+from ...sparse.convert import coo_to_csr, transpose
+from .structure import Structure, remembered, structure_of
+
+Array = np.ndarray[Any, Any]
+
+
+def compressed_rows(array: Any, parts: Sparse, what: str) -> tuple[Structure, Array]:
+    """The structure of a matrix by rows, and its values in their order.
+
+    Of a matrix that is stored otherwise the structure is found once; its values are put in order
+    at each call.
+
+    Args:
+        array: what the caller gave.
+        parts: its parts.
+        what: what errors call it.
+
+    Raises:
+        ArgumentError: the index arrays contradict themselves.
+        ShapeError: it is no matrix.
+        UnsupportedError: it is in a GPU's memory.
+    """
+    if not isinstance(parts.data, np.ndarray):
+        raise UnsupportedError(
+            f"{what} is in the memory of {parts.device}: there are kernels for CPUs only",
+            hint=f"{what}.cpu()",
+        )
+    if len(parts.shape) != 2:
+        raise ShapeError(f"{what} has shape {parts.shape}, which is no matrix")
+    if type(parts) is Csr:
+        structure = structure_of(array, parts)
+        nnz = structure.nnz
+        return structure, parts.data if len(parts.data) == nnz else parts.data[:nnz]
+    structure, source = remembered(array, parts, lambda: _converted(parts))
+    return structure, _values(parts)[source]
+
+
+def _converted(parts: Sparse) -> tuple[Structure, Array]:
+    """The structure by rows, and for each element where its value is."""
+    match parts:
+        case Csc():
+            m, n = parts.shape
+            found = transpose(parts.indptr, parts.indices, (n, m))
+            return Structure(found.indptr, found.indices, parts.shape), found.source
+        case Coo():
+            rows, columns = parts.coords
+            csr = coo_to_csr(rows, columns, parts.shape)
+            return Structure(csr.indptr, csr.indices, parts.shape), csr.source
+        case Bsr() | Bsc():
+            return _of_blocks(parts)
+        case _:
+            raise UnsupportedError(f"a matrix in the format {parts.format}")
+
+
+def _values(parts: Sparse) -> Array:
+    values: Array = parts.data.reshape(-1)
+    return values
+
+
+def _of_blocks(parts: Bsr | Bsc) -> tuple[Structure, Array]:
+    """The elements of blocks, which all count."""
+    count, height, width = parts.data.shape
+    starts = np.repeat(np.arange(len(parts.indptr) - 1), np.diff(parts.indptr))
+    major, minor = (starts, parts.indices) if isinstance(parts, Bsr) else (parts.indices, starts)
+    inner = np.indices((height, width)).reshape(2, -1)
+    rows = (major[:count, None].astype(np.int64) * height + inner[0]).reshape(-1)
+    columns = (minor[:count, None].astype(np.int64) * width + inner[1]).reshape(-1)
+    csr = coo_to_csr(rows, columns, parts.shape)
+    kind = parts.indices.dtype
+    fits = max(len(csr.indices), *parts.shape) <= np.iinfo(kind).max
+    indptr = csr.indptr.astype(kind) if fits else csr.indptr
+    indices = csr.indices.astype(kind) if fits else csr.indices
+    return Structure(indptr, indices, parts.shape), csr.source
