@@ -91,8 +91,8 @@ def test_shapes_and_index_types(shape: tuple[int, int], index_dtype: str) -> Non
 
 
 def test_rows_without_elements_unsorted_columns_and_duplicates() -> None:
-    indptr = np.int32([0, 0, 4, 4, 6, 6])
-    indices = np.int32([3, 0, 3, 1, 2, 2])
+    indptr = np.array([0, 0, 4, 4, 6, 6], "int32")
+    indices = np.array([3, 0, 3, 1, 2, 2], "int32")
     a = sp.csr_array((np.arange(1.0, 7.0, dtype="float32"), indices, indptr), shape=(5, 4))
     check(a, operand(4, 33))
 
@@ -187,8 +187,8 @@ def test_many_threads_and_one() -> None:
 
 
 def test_not_a_number_and_infinity() -> None:
-    a = sp.csr_array(np.float32([[1, 0], [0, 2]]))
-    x = np.float32([[np.nan, np.inf], [1, -np.inf]])
+    a = sp.csr_array(np.array([[1, 0], [0, 2]], "float32"))
+    x = np.array([[np.nan, np.inf], [1, -np.inf]], "float32")
     np.testing.assert_array_equal(spmm(a, x), [[np.nan, np.inf], [2, -np.inf]])
 
 
