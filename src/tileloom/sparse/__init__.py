@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 #: Public names by the module that holds them; `__init__.pyi` tells type checkers of them. Operators
 #: stand at a door above this room, which is opened when one of them is asked for.
 _HOMES = {
+    **dict.fromkeys(
+        ("ConvolutionMap", "Relations", "convolution_map", "relations", "rgms", "sparse_conv"),
+        "frontend.sparse",
+    ),
     "spmm": "frontend.sparse",
     "lower_sparse_buffer": "sparse.lower_buffer",
     "lower_sparse_iter": "sparse.lower_iter",

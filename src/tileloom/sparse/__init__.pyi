@@ -1,3 +1,9 @@
+from ..frontend.sparse import ConvolutionMap as ConvolutionMap
+from ..frontend.sparse import Relations as Relations
+from ..frontend.sparse import convolution_map as convolution_map
+from ..frontend.sparse import relations as relations
+from ..frontend.sparse import rgms as rgms
+from ..frontend.sparse import sparse_conv as sparse_conv
 from ..frontend.sparse import spmm as spmm
 from .lower_buffer import lower_sparse_buffer as lower_sparse_buffer
 from .lower_iter import lower_sparse_iter as lower_sparse_iter

@@ -1,5 +1,15 @@
 """Operators on sparse arrays of SciPy, PyTorch and pydata/sparse."""
 
+from .convolution import ConvolutionMap, convolution_map, sparse_conv
+from .rgms import Relations, relations, rgms
 from .spmm import spmm
 
-__all__ = ["spmm"]
+__all__ = [
+    "ConvolutionMap",
+    "Relations",
+    "convolution_map",
+    "relations",
+    "rgms",
+    "sparse_conv",
+    "spmm",
+]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base.aligned import LINE
-from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ...base.errors import ShapeError, UnsupportedError
 from ...base.record import Record
 from ...runtime import get_num_threads
 from ...sparse.arrays import dense, dense_like, view
@@ -17,6 +17,7 @@ from ...sparse.kernels.spmm_parts import spmm_parts
 from ...target.machine import cache_sizes
 from .compiled import compiled, vector_bytes
 from .kinds import KINDS, computed_as
+from .results import STREAMED, empty, given
 from .rows import compressed_rows
 from .structure import Structure
 
@@ -26,8 +27,6 @@ Array = np.ndarray[Any, Any]
 _SERIAL = 60_000
 # Bytes of the dense matrix from which on its rows are fetched early.
 _FETCHED = 1 << 20
-# Bytes of the result from which on it is written past the caches.
-_STREAMED = 1 << 20
 # Bytes of the dense matrix by which one fetches ahead.
 _AHEAD = 4096
 
@@ -91,11 +90,11 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     if plan is None:
         plan = structure.plans[key] = _planned(structure, features, columns.dtype)
     if out is None:
-        result, kernel = _empty(m, features, columns.dtype), plan.streamed
+        result, kernel = empty(m, features, columns.dtype), plan.streamed
     elif kind != columns.dtype:
         return _into(out, spmm(a, x))
     else:
-        result = _given(out, (m, features), kind)
+        result = given(out, (m, features), kind, x=columns, a=values)
         kernel = plan.kernel if result.ctypes.data % LINE else plan.streamed
     kernel(
         values, columns, result, structure.indptr, structure.indices, m, n, structure.nnz,
@@ -116,7 +115,7 @@ def _check_operand(x: Any, shape: tuple[int, ...]) -> None:
 def _into(out: Any, result: Any) -> Any:
     """`out` with a result of another type in it."""
     array = dense(result, what="the result").array
-    _given(out, array.shape, array.dtype)[...] = array
+    given(out, array.shape, array.dtype)[...] = array
     return out
 
 
@@ -125,28 +124,6 @@ def _misfit(a: tuple[int, ...], x: tuple[int, ...]) -> ShapeError:
         f"a has shape {a} and x has shape {x}: x must be a matrix of {a[1]} rows",
         hint="a product with a vector is spmv(a, x)",
     )
-
-
-def _given(out: Any, shape: tuple[int, int], kind: np.dtype[Any]) -> Array:
-    array = dense(out, what="out").array
-    if array.shape != shape:
-        raise ShapeError(f"out has shape {array.shape}, the result has {shape}")
-    if array.dtype != kind:
-        raise DTypeError(f"out holds {array.dtype}, the result is {kind}")
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        raise ArgumentError("out must be a row-major array that can be written to")
-    result: Array = array
-    return result
-
-
-def _empty(rows: int, features: int, kind: np.dtype[Any]) -> Array:
-    """A matrix that begins with a cache line where it is large."""
-    size = rows * features * kind.itemsize
-    if size < _STREAMED:
-        return np.empty((rows, features), kind)
-    memory = np.empty(size + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + size].view(kind).reshape(rows, features)
 
 
 # ---------------------------------------------------------------------------- choice of a kernel
@@ -182,7 +159,7 @@ def _by_rows(
     ahead = max(8, _AHEAD // (tile * lanes * item)) if fetched else 0
     sets = 4 if count <= 2 and structure.mean >= 64 else 1
     whole = features % lanes == 0 and lanes * item >= 16
-    streamed = whole and structure.shape[0] * features * item > _STREAMED
+    streamed = whole and structure.shape[0] * features * item > STREAMED
     return SpmmCase(features, dtype, idtype, lanes, tile, ahead, sets, LINE if streamed else 0)
 
 
