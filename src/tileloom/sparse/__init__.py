@@ -7,11 +7,23 @@ from ..base.late import TYPE_CHECKING, load
 if TYPE_CHECKING:
     from typing import Any
 
+_OPERATORS = (
+    *("ConvolutionMap", "Relations", "convolution_map", "explain_spmm", "relations", "rgms"),
+    *("sparse_conv", "spmm"),
+)
 #: Public names by the module that holds them; `__init__.pyi` tells type checkers of them. Operators
 #: stand at a door above this room, which is opened when one of them is asked for.
 _HOMES = {
     **dict.fromkeys(
-        ("ConvolutionMap", "Relations", "convolution_map", "relations", "rgms", "sparse_conv"),
+        (
+            "ConvolutionMap",
+            "Relations",
+            "convolution_map",
+            "explain_spmm",
+            "relations",
+            "rgms",
+            "sparse_conv",
+        ),
         "frontend.sparse",
     ),
     "spmm": "frontend.sparse",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import pytest
 
 import tileloom
 from tileloom.base.errors import ArgumentError, DTypeError, IndexingError, ShapeError, UserError
-from tileloom.frontend.sparse import structure
-from tileloom.sparse import spmm
+from tileloom.frontend.sparse import spmm_plan, structure
+from tileloom.sparse import explain_spmm, spmm
 from tileloom.sparse.arrays import Csr
 
 sp = pytest.importorskip("scipy.sparse")
@@ -160,18 +160,46 @@ def test_large_results_are_written_past_the_caches() -> None:
 
 @pytest.mark.parametrize("k", [128, 256])
 def test_long_rows_part_by_part(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["tileloom.frontend.sparse.spmm"]
-    monkeypatch.setattr(module, "cache_sizes", lambda: (1 << 15, 40_000, 1 << 25))
+    monkeypatch.setattr(spmm_plan, "cache_sizes", lambda: (1 << 15, 40_000, 1 << 25))
     a, x = matrix(90, 400, density=0.6), operand(400, k)
     lengths = np.diff(a.indptr)
     assert lengths.min() > 150
     check(a, x)
-    [plan] = structure._KNOWN[id(a)][2].plans.values()
-    assert len(plan.extra) == 4
+    assert explain_spmm(a, k).startswith("parts: ")
     some = matrix(90, 400, density=0.6)
     some.data[: some.indptr[30]] = 0
     some.eliminate_zeros()  # rows without elements
     check(some, x)
+
+
+@pytest.mark.parametrize(
+    ("features", "density", "sort", "reason"),
+    [
+        (17, 0.6, True, "17 columns; parts need a multiple"),
+        (128, 0.05, True, "20.0 elements a row"),
+        (128, 0.6, False, "the columns are not sorted"),
+        (128, 0.6, True, "stays in the second-level cache"),
+    ],
+)
+def test_the_choice_is_explained(
+    features: int, density: float, sort: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = matrix(90, 400, density=density)
+    if not sort:
+        a.indices[:2] = a.indices[1::-1].copy()
+        monkeypatch.setattr(spmm_plan, "cache_sizes", lambda: (1 << 15, 40_000, 1 << 25))
+    found = explain_spmm(a, features)
+    assert found.startswith("rows: ")
+    assert reason in found
+
+
+def test_calls_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spmm_plan, "cache_sizes", lambda: (1 << 15, 40_000, 1 << 25))
+    a, x = matrix(300, 400, density=0.6), operand(400, 128)
+    wanted = a @ x
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: spmm(a, x), range(40)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4)
 
 
 def test_many_threads_and_one() -> None:

@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any
 
 import numpy as np
 
 from ...base.aligned import LINE
 from ...base.errors import ShapeError, UnsupportedError
-from ...base.record import Record
-from ...runtime import get_num_threads
 from ...sparse.arrays import dense, dense_like, view
-from ...sparse.kernels.spmm import SpmmCase, spmm_rows
-from ...sparse.kernels.spmm_parts import spmm_parts
-from ...target.machine import cache_sizes
-from .compiled import compiled, vector_bytes
 from .kinds import KINDS, computed_as
-from .results import STREAMED, empty, given
+from .results import empty, given
 from .rows import compressed_rows
-from .structure import Structure
-
-Array = np.ndarray[Any, Any]
-
-# Multiplications below which threads would cost more than they save.
-_SERIAL = 60_000
-# Bytes of the dense matrix from which on its rows are fetched early.
-_FETCHED = 1 << 20
-# Bytes of the dense matrix by which one fetches ahead.
-_AHEAD = 4096
-
-
-class SpmmPlan(Record):
-    """How a product is computed.
-
-    Attributes:
-        kernel: the compiled kernel.
-        streamed: the one for results that begin with a cache line, or `kernel` again.
-        units: into how many parts the rows are divided.
-        extra: further arguments of the kernel.
-    """
-
-    kernel: Any
-    streamed: Any
-    units: int
-    extra: tuple[Any, ...] = ()
+from .spmm_plan import planned
 
 
 def spmm(a: Any, x: Any, out: Any = None) -> Any:
@@ -88,7 +56,7 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     key = ("spmm", features, columns.dtype)
     plan = structure.plans.get(key)
     if plan is None:
-        plan = structure.plans[key] = _planned(structure, features, columns.dtype)
+        plan = structure.plans[key] = planned(structure, features, columns.dtype)
     if out is None:
         result, kernel = empty(m, features, columns.dtype), plan.streamed
     elif kind != columns.dtype:
@@ -98,7 +66,7 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
         kernel = plan.kernel if result.ctypes.data % LINE else plan.streamed
     kernel(
         values, columns, result, structure.indptr, structure.indices, m, n, structure.nnz,
-        plan.units, *plan.extra,
+        plan.units, *plan.scratch(structure),
     )  # fmt: skip
     if out is not None:
         return out
@@ -124,57 +92,3 @@ def _misfit(a: tuple[int, ...], x: tuple[int, ...]) -> ShapeError:
         f"a has shape {a} and x has shape {x}: x must be a matrix of {a[1]} rows",
         hint="a product with a vector is spmv(a, x)",
     )
-
-
-# ---------------------------------------------------------------------------- choice of a kernel
-
-
-def _planned(structure: Structure, features: int, kind: np.dtype[Any]) -> SpmmPlan:
-    dtype, idtype = str(kind), str(structure.indices.dtype)
-    lanes = max(1, vector_bytes() // kind.itemsize)
-    work = structure.nnz * features
-    threads = get_num_threads()
-    parts = _in_parts(structure, features, kind, lanes)
-    if parts is not None:
-        tile, long, width = parts
-        case = SpmmCase(features, dtype, idtype, lanes, tile)
-        row_bytes = features * kind.itemsize
-        kernel = compiled(spmm_parts, case, tile * lanes < features and row_bytes >= 1024)
-        scratch = np.empty(structure.shape[0], np.int64), np.empty(structure.shape[0], idtype)
-        return SpmmPlan(kernel, kernel, 4 * threads, (long, width, *scratch))
-    case = _by_rows(structure, features, dtype, idtype, lanes, kind.itemsize)
-    units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * threads
-    kernel = compiled(spmm_rows, case._replace(aligned=0))
-    streamed = compiled(spmm_rows, case) if case.aligned else kernel
-    return SpmmPlan(kernel, streamed, units)
-
-
-def _by_rows(
-    structure: Structure, features: int, dtype: str, idtype: str, lanes: int, item: int
-) -> SpmmCase:
-    count = max(1, ceil(features / lanes))
-    most = 8 if count >= 32 else 4
-    tile = ceil(count / ceil(count / most))
-    fetched = structure.shape[1] * features * item > _FETCHED
-    ahead = max(8, _AHEAD // (tile * lanes * item)) if fetched else 0
-    sets = 4 if count <= 2 and structure.mean >= 64 else 1
-    whole = features % lanes == 0 and lanes * item >= 16
-    streamed = whole and structure.shape[0] * features * item > STREAMED
-    return SpmmCase(features, dtype, idtype, lanes, tile, ahead, sets, LINE if streamed else 0)
-
-
-def _in_parts(
-    structure: Structure, features: int, kind: np.dtype[Any], lanes: int
-) -> tuple[int, int, int] | None:
-    """Tile, length of long rows and width of the parts, where parts of `x` pay."""
-    if features % lanes or features < 4 * lanes or structure.mean < 64:
-        return None
-    tile = min(8, features // lanes)
-    if features % (tile * lanes):
-        return None
-    near = 6 * cache_sizes()[1] // 10
-    width = max(1, near // (tile * lanes * kind.itemsize))
-    parts = ceil(structure.shape[1] / width)
-    if parts < 2 or structure.share_of_rows_from(8 * parts) < 0.5 or not structure.is_sorted:
-        return None
-    return tile, max(64, 8 * parts), width

@@ -55,12 +55,20 @@ class Structure:
         """Elements of a row, on average."""
         return self.nnz / max(1, self.shape[0])
 
-    def share_of_rows_from(self, length: int) -> float:
-        """The share of all elements that are in rows of at least so many."""
+    @property
+    def lengths(self) -> Array:
+        """The elements of each row."""
         if self._lengths is None:
             self._lengths = np.diff(self.indptr)
-        lengths = self._lengths
-        return float(lengths[lengths >= length].sum()) / max(1, self.nnz)
+        return self._lengths
+
+    def rows_from(self, length: int) -> int:
+        """How many rows have at least so many elements."""
+        return int(np.count_nonzero(self.lengths >= length))
+
+    def share_of_rows_from(self, length: int) -> float:
+        """The share of all elements that is in rows of at least so many."""
+        return float(self.lengths[self.lengths >= length].sum()) / max(1, self.nnz)
 
 
 # By the identity of what callers gave: a reference to it, its index arrays when it was seen, and
