@@ -88,6 +88,34 @@ def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")):
     assert sch.verify("main").ok
 
 
+def test_conditions_that_leave_out_whole_results_are_kept() -> None:
+    """Which results there are depends on a block outside, as rows of blocks over an edge do."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 3, 6), "float32"), B: T.Buffer((10,), "float32")):
+    for io in range(4):
+        with T.block("rows"):
+            vo = T.axis.spatial(4, io)
+            T.reads(A[vo, 0:3, 0:6])
+            T.writes(B[vo * 3 : T.min(vo * 3 + 3, 10)])
+            for ii, k in T.grid(3, 6):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [ii, k])
+                    T.where(vo * 3 + ii < 10)
+                    with T.init():
+                        B[vo * 3 + vi] = T.float32(0)
+                    B[vo * 3 + vi] = B[vo * 3 + vi] + A[vo, vi, vk]
+"""
+    sch = schedule(text)
+    sch.decompose_reduction("B", sch.get_loops("B")[1])
+    assert str(sch.mod).count("T.where(vo * 3 + ii < 10)") == 2
+    check_same(sch, text)
+    other = schedule(text.replace("ii < 10", "ii + k < 10"))
+    refused(
+        other, "not affine", "decompose_reduction", other.get_block("B"), other.get_loops("B")[1]
+    )
+
+
 def test_what_starts_declares_the_indices_that_are_data() -> None:
     sch = schedule(MATMUL)
     sch.transform_layout("C", ("write", 0), lambda i, j: (i, j // 2, j % 2))

@@ -61,7 +61,7 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
     ('B_init', ['B_init', 'B_update'])
     """
     if state.enable_check:
-        check_reduction(state, block)
+        check_reduction(state, block, masked=_leaves_out_whole_results(state, block))
     require_around(loop, block)
     _check_no_reduction_outside(state, block, loop)
     if state.enable_check:
@@ -76,6 +76,12 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
     changed = rebuilt(loop.loop, paths_to([block]), {target: update})
     state.replace(loop, seq(nest, changed), {target: update})
     return state.sref(init.block)
+
+
+def _leaves_out_whole_results(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether the predicate is about no reduction, so that the start can be left out by it too."""
+    realize = state.realize(block)
+    return free_vars(realize.predicate).isdisjoint(realize.loops_of(REDUCE))
 
 
 def _check_no_reduction_outside(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
