@@ -12,8 +12,8 @@ from tileloom.expr import ExprLike
 from tileloom.script import parse
 from tileloom.script import tir as T
 from tileloom.sparse.convert import csr_to_coo, hyb
-from tileloom.sparse.convert_by_rule import RuleArrays, convert_by_rule
 from tileloom.sparse.format_rule import FormatRewriteRule
+from tileloom.sparse.rule_arrays import RuleArrays, convert_by_rule
 from tileloom.tir import PrimFunc
 
 # Descriptions declare what they do not use.

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sparse_programs
 from sparse_inputs import KINDS, case
@@ -26,16 +28,22 @@ from sparse_rules import (
 from tileloom import tir
 from tileloom.base.errors import UserError
 from tileloom.expr import Var
+from tileloom.schedule import Schedule
 from tileloom.script import parse
-from tileloom.sparse.convert_by_rule import convert_by_rule
 from tileloom.sparse.decompose import format_decompose
 from tileloom.sparse.format_rule import FormatRewriteRule, sparse_buffers
 from tileloom.sparse.lower_buffer import lower_sparse_buffer
 from tileloom.sparse.lower_iter import lower_sparse_iter
 from tileloom.sparse.partition import check_partition
-from tileloom.sparse.preprocess import extract_preprocess, remove_preprocess
+from tileloom.sparse.preprocess import (
+    RemovePreprocess,
+    extract_preprocess,
+    remove_preprocess,
+)
+from tileloom.sparse.rule_arrays import convert_by_rule
 from tileloom.sparse.run import run
 from tileloom.sparse.spec import verify
+from tileloom.sparse.unused_args import RemoveUnusedArgs
 from tileloom.tir import IRModule, PrimFunc, SparseIteration, assert_structural_equal, collect
 
 csrmm = sparse_programs.csrmm
@@ -625,3 +633,82 @@ def desc(b: T.handle, n: T.int32, k: T.int32):
     assert names == ["csrmm_init", "csrmm_0_0_t", "csrmm_0_1_t"]
     marks = [stmt.annotations.get("initialized_by") for stmt in collect(made.body, SparseIteration)]
     assert marks == [None, "csrmm_init", "csrmm_init"]
+
+
+# ---------------------------------------------------------------------------- all the way
+
+
+@pytest.mark.parametrize("kind", ["random", "power_law", "empty_rows"])
+def test_hyb_from_the_rules_to_a_plain_function(kind: str) -> None:
+    """The steps of SparseTIR's own example: two parts of the columns in two buckets each."""
+    matrix, expected = case("csrmm", kind)
+    widths = [1, 3]
+    rules, parts = hyb_parts(matrix, 2, widths)
+    mod = format_decompose(IRModule({"main": csrmm}), rules)
+    mod = RemovePreprocess()(mod)
+    params = mod["main"].params
+    sizes = {params[5]: 13, params[6]: 11, params[7]: 5, params[8]: matrix["nnz"]}
+    for number, part in enumerate(parts.values()):
+        first = 9 + 7 * number
+        sizes |= {params[first + 4]: 13, params[first + 5]: 11}
+        sizes[params[first + 6]] = part["num_rows"]
+    sch = Schedule(IRModule({"main": mod["main"].specialize(sizes)}))
+    for rule in rules:
+        iteration = sch.get_sparse_iteration(f"csrmm_{rule.name}")
+        sch.sparse_fuse(iteration, sch.get_sp_iters(iteration)[:2])
+    made = RemoveUnusedArgs()(lower_sparse_buffer(lower_sparse_iter(sch.mod)))["main"]
+    kept = [f"{name}_{part}" for part in parts for name in ("a", "indices_i", "indices_j")]
+    assert [param.name for param in made.params] == ["b", "c", *kept]
+    arguments = with_parts(made, matrix, parts)
+    shapes = [buffer.static_shape for buffer in made.buffers]
+    assert None not in shapes
+    arguments = [part.reshape(shape) for part, shape in zip(arguments, shapes, strict=True)]
+    tir.run(made, *arguments)
+    close(arguments[1], expected["c"])
+
+
+FORMATS: dict[str, Callable[[str], FormatRewriteRule]] = {
+    "bsr": lambda name: bsr_rule(3, name),
+    "csc": csc_rule,
+    "dcsr": dcsr_rule,
+    "ell": lambda name: ell_rule(9, name),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_parts_of_any_matrix(data: st.DataObject) -> None:
+    """Elements go to parts as they please, parts have formats as they please."""
+    m, n = data.draw(st.integers(0, 9), "rows"), data.draw(st.integers(1, 9), "columns")
+    formats = data.draw(st.lists(st.sampled_from(sorted(FORMATS)), min_size=1, max_size=4))
+    part_of = st.integers(-1, len(formats) - 1)
+    drawn = data.draw(st.lists(part_of, min_size=m * n, max_size=m * n), "parts")
+    owner = np.array(drawn, int).reshape(m, n)
+    rows, columns = np.nonzero(owner >= 0)
+    random = np.random.default_rng(len(rows))
+    values = random.standard_normal(len(rows)).astype("float32")
+    b = random.standard_normal((n, 2)).astype("float32")
+    rules = [FORMATS[name](str(number)) for number, name in enumerate(formats)]
+    parts = {}
+    for number, rule in enumerate(rules):
+        which = owner[rows, columns] == number
+        at = [rows[which], columns[which]]
+        parts[rule.name] = convert_by_rule(rule, at, values[which], shape=(m, n))
+    check_partition(rules, ([rows, columns], (m, n)), list(parts.values()))
+    func = format_decompose(csrmm, rules, False)
+    assert_structural_equal(parse(str(func)), func)
+    matrix: dict[str, Any] = {
+        "a": values,
+        "b": b,
+        "c": np.full((m, 2), np.nan, "float32"),
+        "indptr": np.searchsorted(rows, np.arange(m + 1)).astype("int32"),
+        "indices": columns.astype("int32"),
+        "m": m,
+        "n": n,
+        "feat": 2,
+        "nnz": len(rows),
+    }
+    run(func, *with_parts(func, matrix, {name: part.arguments for name, part in parts.items()}))
+    dense = np.zeros((m, n))
+    dense[rows, columns] = values
+    close(matrix["c"], dense @ b.astype(float))

@@ -23,9 +23,9 @@ from sparse_rules import (
 )
 from tileloom.base.errors import ArgumentError, ShapeError, UserError
 from tileloom.sparse import convert
-from tileloom.sparse.convert_by_rule import RuleArrays, convert_by_rule
 from tileloom.sparse.format_rule import FormatRewriteRule
 from tileloom.sparse.partition import check_partition
+from tileloom.sparse.rule_arrays import RuleArrays, convert_by_rule
 
 # A matrix of 4 x 5 with 6 elements, its second row empty.
 INDPTR = np.array([0, 2, 2, 5, 6], np.int32)

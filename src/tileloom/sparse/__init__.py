@@ -29,6 +29,18 @@ _HOMES = {
     "spmm": "frontend.sparse",
     "lower_sparse_buffer": "sparse.lower_buffer",
     "lower_sparse_iter": "sparse.lower_iter",
+    "FormatRewriteRule": "sparse.format_rule",
+    "RuleArrays": "sparse.rule_arrays",
+    "check_partition": "sparse.partition",
+    "convert_by_rule": "sparse.rule_arrays",
+    "format_decompose": "sparse.decompose",
+    "ExtractPreprocess": "sparse.preprocess",
+    "RemovePreprocess": "sparse.preprocess",
+    "extract_preprocess": "sparse.preprocess",
+    "remove_preprocess": "sparse.preprocess",
+    "RemoveUnusedArgs": "sparse.unused_args",
+    "remove_unused_args": "sparse.unused_args",
+    "specialize_buffer": "sparse.closed_form",
 }
 
 

@@ -6,5 +6,17 @@ from ..frontend.sparse import relations as relations
 from ..frontend.sparse import rgms as rgms
 from ..frontend.sparse import sparse_conv as sparse_conv
 from ..frontend.sparse import spmm as spmm
+from .closed_form import specialize_buffer as specialize_buffer
+from .decompose import format_decompose as format_decompose
+from .format_rule import FormatRewriteRule as FormatRewriteRule
 from .lower_buffer import lower_sparse_buffer as lower_sparse_buffer
 from .lower_iter import lower_sparse_iter as lower_sparse_iter
+from .partition import check_partition as check_partition
+from .preprocess import ExtractPreprocess as ExtractPreprocess
+from .preprocess import RemovePreprocess as RemovePreprocess
+from .preprocess import extract_preprocess as extract_preprocess
+from .preprocess import remove_preprocess as remove_preprocess
+from .rule_arrays import RuleArrays as RuleArrays
+from .rule_arrays import convert_by_rule as convert_by_rule
+from .unused_args import RemoveUnusedArgs as RemoveUnusedArgs
+from .unused_args import remove_unused_args as remove_unused_args

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..base.errors import ArgumentError, ShapeError, UserError
 from .convert import check_csr, csr_to_coo
-from .convert_by_rule import RuleArrays
 from .format_rule import FormatRewriteRule
 from .index_values import Array
 from .part_slots import part_slots
+from .rule_arrays import RuleArrays
 
 #: A matrix in CSR (indptr, indices, shape), or coordinates on each axis and a shape.
 Structure = tuple[Any, Any, Any] | tuple[Sequence[Any], Sequence[int]]

@@ -10,7 +10,7 @@ from tileloom.base.errors import ArgumentError, ShapeError, UnsupportedError, Us
 from tileloom.expr import IndexMap
 from tileloom.script import parse
 from tileloom.script import tir as T
-from tileloom.sparse.specialize_buffer import specialize_buffer
+from tileloom.sparse.closed_form import specialize_buffer
 from tileloom.sparse.unused_args import remove_unused_args
 from tileloom.tir import IRModule, PrimFunc, assert_structural_equal
 
