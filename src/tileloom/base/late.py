@@ -36,7 +36,7 @@ class _Room(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if not home:
             return load(f"{self.__name__}.{name}")
-        value = getattr(load(f"{self.__name__}.{home}"), name)
+        value = getattr(load(home if "." in home else f"{self.__name__}.{home}"), name)
         setattr(self, name, value)
         return value
 
@@ -57,7 +57,8 @@ def room(package: str, **parts: str) -> None:
     Args:
         package: its `__name__`.
         parts: for each submodule, the names that it is the home of, with blanks between them;
-            none for a submodule that is a public name itself.
+            none for a submodule that is a public name itself. A name with a dot is a module's full
+            name: a room above, which is opened when something of it is asked for.
     """
     module = sys.modules[package]
     homes = dict.fromkeys([part for part in parts if not parts[part]], "")

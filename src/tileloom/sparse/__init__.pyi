@@ -6,7 +6,12 @@ from ..frontend.sparse import relations as relations
 from ..frontend.sparse import rgms as rgms
 from ..frontend.sparse import sparse_conv as sparse_conv
 from ..frontend.sparse import spmm as spmm
+from . import arrays as arrays
+from . import convert as convert
 from .closed_form import specialize_buffer as specialize_buffer
+from .convert import column_part_hyb as column_part_hyb
+from .convert import condense as condense
+from .convert import csf_to_ell3d as csf_to_ell3d
 from .decompose import format_decompose as format_decompose
 from .format_rule import FormatRewriteRule as FormatRewriteRule
 from .lower_buffer import lower_sparse_buffer as lower_sparse_buffer
@@ -18,5 +23,8 @@ from .preprocess import extract_preprocess as extract_preprocess
 from .preprocess import remove_preprocess as remove_preprocess
 from .rule_arrays import RuleArrays as RuleArrays
 from .rule_arrays import convert_by_rule as convert_by_rule
+from .run import run as run
+from .spec import check_arguments as check_arguments
+from .spec import verify as verify
 from .unused_args import RemoveUnusedArgs as RemoveUnusedArgs
 from .unused_args import remove_unused_args as remove_unused_args
