@@ -68,6 +68,10 @@ def test_matrices_are_accepted(rows: list[list[int]], dtype: Any) -> None:
     check_csr(*matrix.csr, sorted=False)
 
 
+def test_order_is_not_asked_for_by_default() -> None:
+    check_csr(*from_rows([[1, 0, 1], [2, 2]], 3).csr)
+
+
 def test_index_types_may_differ() -> None:
     check_csr(np.array([0, 1], np.int64), np.array([0], np.int32), (1, 1), sorted=True)
 

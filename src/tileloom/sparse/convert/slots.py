@@ -42,8 +42,8 @@ class Slots(Record):
     @property
     def padding(self) -> float:
         """The part of the slots that holds no element: between 0 and 1."""
-        slots = max(1, self.source.size)
-        return 1.0 - np.count_nonzero(self.mask) / slots if self.source.size else 0.0
+        slots = self.source.size
+        return 1.0 - np.count_nonzero(self.mask) / slots if slots else 0.0
 
     def values(self, data: Array, fill: Any = 0) -> Array:
         """The values of each slot.

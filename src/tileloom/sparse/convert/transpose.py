@@ -20,8 +20,8 @@ def transpose(indptr: IndexLike, indices: IndexLike, shape: tuple[int, int]) -> 
     """
     indptr, indices = csr_arrays(indptr, indices, shape)
     count, rows, columns = len(indices), int(shape[0]), int(shape[1])
-    order, _ = stable_order(indices, columns)
-    starts = offsets(np.bincount(indices, minlength=columns), indptr.dtype)
+    order, ascending = stable_order(indices, columns)
+    starts = offsets(np.bincount(ascending, minlength=columns), indptr.dtype)
     by_column = all_rows(indptr).astype(fitting(indices.dtype, rows), copy=False)
     source = order.astype(fitting(indices.dtype, count), copy=False)
     return CsrStructure(source, count, starts, by_column[order])
