@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sparse_programs
-from sparse_rules import bsr_rule, csc_rule, dcsr_rule, ell_rule, padded_rule, renamed
+from sparse_rules import bsr_rule, csc_rule, dcsr, dcsr_rule, ell_rule, padded_rule, renamed
 from tileloom.base.errors import (
     ArgumentError,
     DTypeError,
@@ -121,11 +121,16 @@ UNSOUND: dict[str, tuple[PrimFunc, list[FormatRewriteRule], str]] = {
     "other coordinates, pieces": (
         changed(csrmm, ("A[i, j] *", "A[j, i] *")),
         [padded_rule(2)],
+        "and padding is not in the order that a search needs",
+    ),
+    "other coordinates, two places": (
+        changed(csrmm, ("A[i, j] *", "A[j, i] *")),
+        [rule(new_format_desc=changed(dcsr, ("O = T.dense_fixed(1", "O = T.dense_fixed(2")))],
         "which idx_map does not tell: it is not the inverse",
     ),
     "other coordinates, rows twice": (
         sparse_programs.csrmm_dense_iter,
-        [ell_rule(4)],
+        [dcsr_rule()],
         "and may run over a coordinate twice",
     ),
     "padding and a product": (

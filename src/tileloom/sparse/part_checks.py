@@ -36,6 +36,7 @@ from ..tir import (
     stmt_children,
     stmt_exprs,
 )
+from ..tir.sparse import SPARSE_FIXED
 from .applied_rule import AppliedRule
 from .padding import in_padding, update_kind
 from .part_iteration import PartIteration, PartPlaces
@@ -153,6 +154,8 @@ class _Check:
         what = f"accesses {old!r} at other coordinates than those it runs over"
         if self.context.parts > 1:
             raise self._refuse(f"{what}; the element may be in any part")
+        if any(axis.kind == SPARSE_FIXED for axis in buffer.axes):
+            raise self._refuse(f"{what}, and padding is not in the order that a search needs")
         places = self.made.places
         whole = set(self.rule.part.mapped) <= set(places.new_vars)
         if not whole and not covers_once(self.rule, places, places.coordinates):
