@@ -12,7 +12,7 @@ from ..base.errors import ArgumentError, ShapeError, UserError
 from .convert import check_csr, csr_to_coo
 from .format_rule import FormatRewriteRule
 from .index_values import Array
-from .part_slots import part_slots
+from .part_coordinates import part_coordinates
 from .rule_arrays import RuleArrays
 
 #: A matrix in CSR (indptr, indices, shape), or coordinates on each axis and a shape.
@@ -94,15 +94,24 @@ def check_partition(
 Problem = tuple[int, str]
 
 
+def _contains(ascending: Array, keys: Array) -> Array:
+    """For each key whether it is in an array that ascends."""
+    if not len(ascending):
+        return np.zeros(len(keys), bool)
+    found = np.minimum(np.searchsorted(ascending, keys), len(ascending) - 1)
+    there: Array = ascending[found] == keys
+    return there
+
+
 def _missing(ordered: Array, keys: Array) -> Problem | None:
-    lost = ~np.isin(ordered, keys)
+    lost = ~_contains(keys, ordered)
     if not lost.any():
         return None
     return int(ordered[np.argmax(lost)]), "no part has the element at {at}"
 
 
 def _foreign(ordered: Array, keys: Array, part_of: Array, names: Sequence[str]) -> Problem | None:
-    foreign = ~np.isin(keys, ordered)
+    foreign = ~_contains(ordered, keys)
     if not foreign.any():
         return None
     slot = int(np.argmax(foreign))
@@ -140,16 +149,15 @@ def _keys(columns: Sequence[Array], shape: Sequence[int]) -> Array:
 
 def _part_keys(rule: FormatRewriteRule, arrays: Mapping[str, Any], shape: Sequence[int]) -> Array:
     """The numbers of the elements of a part."""
-    slots = part_slots(rule, arrays)
-    if len(slots.coordinates) != len(shape):
+    columns = part_coordinates(rule, arrays)
+    if len(columns) != len(shape):
         raise ShapeError(
-            f"rule {rule.name!r} is about {len(slots.coordinates)} axes, the tensor has "
-            f"{len(shape)}"
+            f"rule {rule.name!r} is about {len(columns)} axes, the tensor has {len(shape)}"
         )
-    is_full = slots.is_full.copy()
-    for column, extent in zip(slots.coordinates, shape, strict=True):
-        is_full &= (column >= 0) & (column < extent)
-    return _keys([column[is_full] for column in slots.coordinates], shape)
+    inside = np.ones(len(columns[0]), bool)
+    for column, extent in zip(columns, shape, strict=True):
+        inside &= (column >= 0) & (column < extent)
+    return _keys([column[inside] for column in columns], shape)
 
 
 def _point(key: int, shape: Sequence[int]) -> str:

@@ -13,7 +13,7 @@ from .conversion import Conversion
 from .convert import StoredStructure
 from .format_rule import FormatRewriteRule, listed
 from .index_values import Array
-from .part_slots import MASK
+from .part_coordinates import MASK
 
 
 class RuleArrays(Record):

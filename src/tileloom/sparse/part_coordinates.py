@@ -1,14 +1,14 @@
-"""The slots of a part that is given by arrays, and the coordinates of each."""
+"""The coordinates of the elements of a part that is given by arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..base.errors import ArgumentError, ShapeError
-from ..base.record import Record
 from ..expr import Var, free_vars
 from ..tir import Axis
 from .format_rule import FormatRewriteRule, listed, sparse_buffers
@@ -19,22 +19,8 @@ from .stored import dimensions
 MASK = "mask"
 
 
-class PartSlots(Record):
-    """The slots of a part.
-
-    Attributes:
-        coordinates: for each axis that the rule rewrites the coordinates of all slots.
-        order: for each slot its number in the memory of the part's buffers.
-        is_full: for each slot whether it holds an element.
-    """
-
-    coordinates: tuple[Array, ...]
-    order: Array
-    is_full: Array
-
-
-def part_slots(rule: FormatRewriteRule, arrays: Mapping[str, Any]) -> PartSlots:
-    """All slots of a part, in the order in which an iteration over its axes comes to them.
+def part_coordinates(rule: FormatRewriteRule, arrays: Mapping[str, Any]) -> list[Array]:
+    """The coordinates of the elements of a part, on each axis that the rule rewrites.
 
     Args:
         rule: the part.
@@ -48,44 +34,34 @@ def part_slots(rule: FormatRewriteRule, arrays: Mapping[str, Any]) -> PartSlots:
     """
     stored = _Stored(rule, arrays)
     buffer = sparse_buffers(rule.new_format_desc)[rule.buffers_to_rewrite[0]]
-    found: dict[Axis, _Level] = {}
     for axis in buffer.axes:
-        found = stored.below(axis, found)
-    count = stored.slots(found)
-    number = np.zeros(count, np.int64)
-    size = 1
-    for part in dimensions(buffer):
+        stored.enter(axis)
+    parts = dimensions(buffer)
+    extents = [stored.extent(buffer.axes[part.axis], part.is_local) for part in parts]
+    slots = stored.slots(prod(extents))
+    for part, extent in reversed([*zip(parts, extents, strict=True)]):
+        slots, at = np.divmod(slots, max(1, extent))
+        stored.places[buffer.axes[part.axis]] = at
+    for part in parts:
+        stored.climb(buffer.axes[part.axis])
+    for part in parts:
         axis = buffer.axes[part.axis]
-        level = found[axis]
-        extent = level.width if part.is_local or axis.parent is None else stored.counts[axis]
-        number = number * extent + (level.local if part.is_local else level.position)
-        size *= extent
-    new = [
-        found[axis].coordinate if axis in found else np.zeros(count, np.int64)
-        for axis in stored.mapped
-    ]
-    coordinates = evaluate_map(rule.inv_idx_map, new, stored.sizes)
-    return PartSlots(tuple(coordinates), number, stored.mask(number, size))
-
-
-class _Level(Record):
-    """What the slots are on one axis.
-
-    Attributes:
-        coordinate: on the axis.
-        position: among all positions of the axis.
-        local: among those below the position of the parent.
-        width: how many are below each, if that is fixed; otherwise 0.
-    """
-
-    coordinate: Array
-    position: Array
-    local: Array
-    width: int
+        if part.is_local and axis.parent is not None:
+            stored.places[axis] += stored.places[axis.parent] * stored.widths[axis]
+    new = [stored.coordinate(axis, len(slots)) for axis in stored.mapped]
+    return evaluate_map(rule.inv_idx_map, new, stored.sizes)
 
 
 class _Stored:
-    """The arrays and the sizes of a part."""
+    """The arrays and the sizes of a part.
+
+    Attributes:
+        sizes: of the description, as far as they are known.
+        starts: of each variable axis, where the positions below each of the parent begin.
+        widths: of each other axis, how many positions are below each of the parent.
+        counts: how many positions each axis has.
+        places: the position of each element on each axis.
+    """
 
     def __init__(self, rule: FormatRewriteRule, arrays: Mapping[str, Any]) -> None:
         self.rule = rule
@@ -104,52 +80,61 @@ class _Stored:
             for param in self.func.params
             if not param.dtype.is_handle and arrays.get(param.name) is not None
         }
+        self.starts: dict[Axis, Array] = {}
+        self.widths: dict[Axis, int] = {}
+        self.indices: dict[Axis, Array] = {}
         self.counts: dict[Axis, int] = {}
+        self.places: dict[Axis, Array] = {}
 
-    def slots(self, found: Mapping[Axis, _Level]) -> int:
-        """How many slots there are."""
-        return next((len(level.coordinate) for level in found.values()), 1)
-
-    def below(self, axis: Axis, found: Mapping[Axis, _Level]) -> dict[Axis, _Level]:
-        """The slots with one more axis: those below each that there is."""
-        count = self.slots(found)
-        if axis.parent is None:
-            above, parents = np.zeros(count, np.int64), 1
-        else:
-            above, parents = found[axis.parent].position, self.counts[axis.parent]
-        width = 0
+    def enter(self, axis: Axis) -> None:
+        """Take over what an axis stores; its parent is known."""
+        parents = 1 if axis.parent is None else self.counts[axis.parent]
         if axis.indptr is None:
-            width = self._width(axis, parents)
-            starts = np.arange(parents + 1, dtype=np.int64) * width
+            self.widths[axis] = self._width(axis, parents)
+            self.counts[axis] = parents * self.widths[axis]
         else:
-            starts = self._array(axis.indptr, axis, "indptr", parents + 1)
-        self.counts[axis] = int(starts[-1])
-        lengths = starts[above + 1] - starts[above]
-        each = np.repeat(np.arange(count), lengths)
-        first = np.cumsum(lengths) - lengths
-        local = np.arange(len(each)) - first[each]
-        position = starts[above][each] + local
-        coordinate = local
+            starts = self.starts[axis] = self._array(axis.indptr, axis, "indptr", parents + 1)
+            self.counts[axis] = int(starts[-1])
         if axis.indices is not None:
-            indices = self._array(axis.indices, axis, "indices", self.counts[axis])
-            coordinate = indices[position]
-        wider = {
-            other: _Level(old.coordinate[each], old.position[each], old.local[each], old.width)
-            for other, old in found.items()
-        }
-        return {**wider, axis: _Level(coordinate, position, local, width)}
+            self.indices[axis] = self._array(axis.indices, axis, "indices", self.counts[axis])
 
-    def mask(self, number: Array, size: int) -> Array:
-        """For each slot whether it holds an element."""
+    def extent(self, axis: Axis, is_local: bool) -> int:
+        """How many elements a dimension of memory has."""
+        return self.widths[axis] if is_local else self.counts[axis]
+
+    def slots(self, count: int) -> Array:
+        """The slots that hold elements."""
         given = self.arrays.get(MASK)
         if given is None:
-            return np.ones(len(number), bool)
+            return np.arange(count)
         full = np.asarray(given).reshape(-1)
-        if len(full) != size:
+        if len(full) != count:
             raise ShapeError(
-                f"the mask of part {self.rule.name!r} has {len(full)} elements; the part {size}"
+                f"the mask of part {self.rule.name!r} has {len(full)} elements; the part {count}"
             )
-        return full.astype(bool)[number]
+        return np.flatnonzero(full)
+
+    def climb(self, axis: Axis) -> None:
+        """Enter the positions above those on a variable axis."""
+        while axis.parent is not None and axis in self.starts:
+            count = self.counts[axis.parent]
+            above = np.repeat(np.arange(count), np.diff(self.starts[axis]))
+            self.places[axis.parent] = above[self.places[axis]]
+            axis = axis.parent
+            while axis.parent is not None and axis in self.widths:
+                self.places[axis.parent] = self.places[axis] // max(1, self.widths[axis])
+                axis = axis.parent
+
+    def coordinate(self, axis: Axis, count: int) -> Array:
+        """The coordinate of each element on an axis; 0 if the elements do not have it."""
+        if axis not in self.places:
+            return np.zeros(count, np.int64)
+        place = self.places[axis]
+        if axis in self.indices:
+            return self.indices[axis][place]
+        if axis.parent is None:
+            return place
+        return place - self.starts[axis][self.places[axis.parent]]
 
     def _array(self, param: Var, axis: Axis, what: str, length: int) -> Array:
         array = self._given(param.name)
