@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import sparse_programs
+from sparse_inputs import case
 from tileloom import tir
 from tileloom.base.errors import UnsupportedError
+from tileloom.expr import evaluate
 from tileloom.script import parse
 from tileloom.script import tir as T
+from tileloom.sparse.lower_buffer import lower_sparse_buffer
+from tileloom.sparse.lower_iter import lower_sparse_iter
 from tileloom.sparse.preprocess import (
     ExtractPreprocess,
     RemovePreprocess,
@@ -213,3 +218,31 @@ def main(a: T.Buffer((8,), "float32")):
     assert not is_preprocess(outer)
     marked = outer.replace(annotations={"preprocess": 1})
     assert is_preprocess(marked)
+
+
+@pytest.mark.parametrize("name", ["fused_sddmm", "csrmm_dense_iter", "square_sum_two_K"])
+def test_searches_of_a_lowered_program(name: str) -> None:
+    """Where elements are is found once for a structure, and used for all values on it."""
+    arguments, expected = case(name, "random")
+    lowered = lower_sparse_iter(sparse_programs.PROGRAMS[name])
+    once = lower_sparse_buffer(extract_preprocess(lowered))["main"]
+    each = lower_sparse_buffer(remove_preprocess(lowered))["main"]
+    assert [p.name for p in once.params] == [p.name for p in each.params]
+    made = once.params[len(arguments) :]
+    assert made
+    assert all(param.name.endswith("_ptr") for param in made)
+    sizes = {p: arguments[p.name] for p in each.params[: len(arguments)] if not p.dtype.is_handle}
+    given = []
+    for param in each.params:
+        value = arguments.get(param.name)
+        if param in each.buffer_map:
+            shape = [evaluate(extent, sizes) for extent in each.buffer_map[param].shape]
+            value = np.full(shape, 1 << 20, "int32") if value is None else value.reshape(shape)
+        given.append(value)
+    before = {output: arguments[output].copy() for output in expected}
+    tir.run(once, *given)
+    for output, was in before.items():
+        np.testing.assert_array_equal(arguments[output], was)
+    tir.run(each, *given)
+    for output, wanted in expected.items():
+        np.testing.assert_allclose(arguments[output], wanted, rtol=1e-4, atol=1e-4)
