@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import sparse_programs as programs
 from schedule.moving import BLUR
 from schedule.random_steps import convolution, gathered, layer_norm, matmul, softmax, transposed
 from schedule.verify.programs import program
@@ -47,6 +48,11 @@ def doubled() -> PrimFunc:
     """A block that changes what it is given."""
     text = 'for i in range(8):\n    with T.block("A"):\n'
     return program("A: 8", text + "        v = T.axis.spatial(8, i)\n        A[v] = A[v] * 2.0\n")
+
+
+def coordinates() -> PrimFunc:
+    """A program over coordinates."""
+    return programs.csr_element_wise
 
 
 def argmax() -> PrimFunc:
@@ -376,6 +382,8 @@ CASES: dict[str, list[tuple[Callable[[], PrimFunc], Steps]]] = {
     ],
 }  # fmt: skip
 
+NO_INSTANCES = "an iteration over coordinates has no loops and blocks yet"
+
 #: What is accepted and cannot be proven, and why.
 UNDECIDED: dict[str, tuple[Callable[[], PrimFunc], Steps, str]] = {
     "rfactor": (
@@ -387,6 +395,21 @@ UNDECIDED: dict[str, tuple[Callable[[], PrimFunc], Steps, str]] = {
         softmax,
         one_pass,
         "terms are relative to the largest so far, which no other order of the terms has",
+    ),
+    "get_sparse_iteration": (
+        coordinates,
+        lambda s: s.get_sparse_iteration("csr_element_wise"),
+        NO_INSTANCES,
+    ),
+    "sparse_fuse": (
+        coordinates,
+        lambda s: s.sparse_fuse("csr_element_wise", ["i", "j"]),
+        NO_INSTANCES,
+    ),
+    "sparse_reorder": (
+        coordinates,
+        lambda s: s.sparse_reorder("csr_element_wise", ["i", "j"]),
+        NO_INSTANCES,
     ),
     "unsafe_set_dtype": (
         softmax,
