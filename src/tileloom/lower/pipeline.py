@@ -18,6 +18,7 @@ from .blocks import (
     convert_blocks_to_opaque,
     inject_software_pipeline,
     limit_workers,
+    lower_atomic,
     lower_init_block,
     lower_match_buffer,
     lower_opaque_block,
@@ -27,6 +28,7 @@ from .gpu import (
     compact_strides,
     eliminate_common_loads,
     hoist_barriers,
+    horizontal_fusion,
     inject_ptx_async_copy,
     inject_virtual_thread,
     lower_auto_copy,
@@ -70,8 +72,9 @@ OnStage = Callable[[str, PrimFunc], None]
 Program = TypeVar("Program", PrimFunc, IRModule)
 
 BLOCKS_TO_LOOPS: Sequence[Pass] = (
+    lower_atomic,  # first: it asks for the stores as they were written
     limit_workers,  # while blocks tell their domains
-    lower_init_block,  # first: an init apart from its loop decides where its buffer may live
+    lower_init_block,  # before the next: an init apart from its loop decides where its buffer may live
     plan_and_update_buffer_allocation_location,  # asks the blocks which loops carry a reduction
     convert_blocks_to_opaque,
     compact_buffer_region,  # before the views go: their offsets are computed from the new strides
@@ -117,7 +120,8 @@ ENSURES: Mapping[Pass, str | None] = {
 }
 _FRAMES_OF_A_LEVEL, _SPARE_FRAMES = 8, 600  # of Python, in the walks over statements
 GPU_PIPELINE: Sequence[Pass] = (
-    lower_cross_thread_reduction,  # first: it asks the blocks which loops carry a reduction
+    lower_atomic,  # first: it asks for the stores as they were written
+    lower_cross_thread_reduction,  # before inits go: it asks the blocks which loops carry a reduction
     lower_init_block,
     plan_and_update_buffer_allocation_location,
     convert_blocks_to_opaque,
@@ -130,6 +134,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     inject_software_pipeline,
     lower_opaque_block,
     lower_thread_binding,
+    horizontal_fusion,  # when it is seen what the kernels are, and each has its memory inside
     lower_numbered_barriers,  # where it is seen what a kernel is
     widen_index_dtype,  # before rows of elements are counted, and before anything is simplified
     flatten_buffers,

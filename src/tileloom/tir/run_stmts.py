@@ -13,6 +13,7 @@ from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, cast, free_vars, ha
 from ..expr.bounds import type_range
 from ..expr.effects import CHECK_INDEX, RETURN
 from .analysis import used_buffers
+from .atomic_blocks import ATOMIC, added_atomically
 from .nodes import (
     THREAD_BINDING,
     Allocate,
@@ -370,6 +371,8 @@ class StmtCompiler(ExprCompiler):
 
     def block(self, stmt: BlockRealize) -> None:
         block = stmt.block
+        if block.annotations.get(ATOMIC):
+            block = added_atomically(block) or block
         starts = []
         for axis, binding in zip(block.iter_vars, stmt.iter_values, strict=True):
             self.bind(block, axis, self.compile(binding))

@@ -5,6 +5,7 @@ from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .inject_software_pipeline import ASYNC_SCOPE, COMMIT, IN_FLIGHT, WAIT, inject_software_pipeline
 from .limit_workers import limit_workers
+from .lower_atomic import lower_atomic
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import DOUBLE_BUFFER, allocate, lower_opaque_block
@@ -24,6 +25,7 @@ __all__ = [
     "convert_blocks_to_opaque",
     "inject_software_pipeline",
     "limit_workers",
+    "lower_atomic",
     "lower_init_block",
     "lower_match_buffer",
     "lower_opaque_block",

@@ -4,6 +4,7 @@ from .check_instructions import check_instructions
 from .compact_strides import compact_strides
 from .eliminate_common_loads import eliminate_common_loads
 from .hoist_barriers import hoist_barriers
+from .horizontal_fusion import horizontal_fusion
 from .inject_ptx_async_copy import inject_ptx_async_copy
 from .inject_virtual_thread import inject_virtual_thread
 from .launch_plan import HostPlan
@@ -31,6 +32,7 @@ __all__ = [
     "element_bytes",
     "eliminate_common_loads",
     "hoist_barriers",
+    "horizontal_fusion",
     "inject_ptx_async_copy",
     "inject_virtual_thread",
     "lower_auto_copy",

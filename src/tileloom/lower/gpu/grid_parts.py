@@ -55,6 +55,7 @@ class DeviceAccess:
     indices: tuple[Expr, ...]
     around: Around
     predicated: bool
+    is_store: bool = False
 
 
 def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[DeviceAccess]:
@@ -65,7 +66,7 @@ def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[DeviceAcces
                 yield DeviceAccess(node.buffer, node.indices, around, node.predicate is not None)
     match stmt:
         case BufferStore(buffer=buffer) if buffer.data in memory:
-            yield DeviceAccess(buffer, stmt.indices, around, stmt.predicate is not None)
+            yield DeviceAccess(buffer, stmt.indices, around, stmt.predicate is not None, True)
         case For():
             yield from places(stmt.body, memory, around.with_loop(stmt.loop_var, stmt.domain))
         case LetStmt():

@@ -19,10 +19,7 @@ from ...expr import (
     binary,
     conjunction,
     const,
-    is_pure,
-    post_order,
 )
-from ...expr.ops import is_pure_op
 from ...tir import (
     AttrStmt,
     Buffer,
@@ -37,22 +34,20 @@ from ...tir import (
     make_buffer,
     pre_order,
     seq,
-    stmt_exprs,
 )
-from ...tir.atomics import is_atomic, written_pointers
+from ...tir.atomics import written_pointers
 from ..analysis.pointers import loaded_pointers
-from ..analysis.threads import SYNC, KernelBody, kernels, storage_rank, sync
+from ..analysis.threads import KernelBody, kernels, storage_rank, sync
 from ..blocks import allocate
 from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, on_body
 from .eliminate_common_loads import exposed_pointers
 from .grid_parts import GRID_TAG, Around, blocks_of, blocks_of_a_part, places
 from .hoist_barriers import under_condition
+from .kernels import FENCE, needs_whole_warps
 
 WANTED = "tir.merge_grid_reductions"
-FENCE = "tir.memory_fence"
 ZEROED = "zeroed"  # annotation of memory that is zero before a call, and again after it
 _WARP = 32
-_EACH_BY_ITSELF = (SYNC, FENCE)  # calls with an effect for which no warp has to be complete
 
 
 def merge_grid_reductions(func: PrimFunc) -> PrimFunc:
@@ -138,7 +133,7 @@ def _can_be_atomic(stmts: Sequence[Stmt], memory: Set[Var]) -> bool:
 def _guard(first: KernelBody, second: KernelBody) -> list[Expr] | None:
     """Which threads of the first kernel do what those of the second would; None if none can."""
     parts: list[Expr] = []
-    warps = any(map(_may_need_a_warp, pre_order(second.body)))
+    warps = needs_whole_warps(second.body)
     for tag, (var, extent) in first.threads.items():
         if tag == GRID_TAG:
             continue
@@ -148,18 +143,6 @@ def _guard(first: KernelBody, second: KernelBody) -> list[Expr] | None:
         if want < have:
             parts.append(binary(LT, var, const(want, var.dtype)))
     return None if second.threads.keys() - first.threads.keys() else parts
-
-
-def _may_need_a_warp(stmt: Stmt) -> bool:
-    """Whether a call in the statement may be one that all threads of a warp make together."""
-    calls = (n for e in stmt_exprs(stmt) if not is_pure(e) for n in post_order(e))
-    return any(
-        isinstance(node, Call)
-        and not is_pure_op(node.op)
-        and not is_atomic(node)
-        and node.op not in _EACH_BY_ITSELF
-        for node in calls
-    )
 
 
 def _joined(

@@ -6,20 +6,23 @@ from collections.abc import Mapping, Sequence
 
 from ...base import DType, dtype
 from ...base.errors import UserError
-from ...expr import Call, Expr, IntImm, Var, const, free_vars
+from ...expr import Call, Expr, IntImm, Var, const, free_vars, has_load
 from ...target.instructions import PATTERN_BYTES
 from ...tir import (
     Allocate,
-    AttrStmt,
     Buffer,
     DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
     PrimFunc,
     Stmt,
     collect,
+    stmt_children,
 )
 from ..analysis import lanes
 from ..analysis.pointers import ACCESS_PTR, POINTERS, redirected, uses_patterns
-from ..analysis.threads import KernelBody, scope_of
+from ..analysis.threads import GRID_TAGS, KernelBody, is_uniform, scope_of
 from ..common import Access, Replacer
 from .kernels import inside_threads, on_kernels
 
@@ -31,8 +34,9 @@ def merge_shared_memory_allocations(func: PrimFunc) -> PrimFunc:
     """Allocations of "shared.dyn" in a kernel become parts of one array of bytes.
 
     Accesses keep their types: a buffer of each type lies over the one pointer, and indices are
-    shifted. Parts do not overlap (what may share memory does since `storage_rewrite`). Where a
-    kernel has more of "shared" than `STATIC_BYTES`, that is dynamic as well.
+    shifted. Parts do not overlap (what may share memory does since `storage_rewrite`), except those
+    of which a block only ever uses one, as in a launch of several kernels side by side. Where a
+    kernel has more of "shared" than `STATIC_BYTES`, or such parts, that is dynamic as well.
 
     Needs: flat code with its barriers.
     Ensures: each kernel allocates dynamic shared memory once, directly inside its thread variables.
@@ -63,24 +67,63 @@ def _with_one_memory(kernel: KernelBody) -> Stmt:
     shared = [node for node in collect(root, Allocate) if scope_of(node) in ("shared", DYNAMIC)]
     found = [node for node in shared if scope_of(node) == DYNAMIC]
     sizes = [allocated_bytes(node) or 0 for node in shared if node not in found]
-    if sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes) > STATIC_BYTES:
-        return _merged(root, shared)
-    return _merged(root, found) if len(found) > 1 else root
+    static = sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)
+    known = len(shared) > 1 and all(allocated_bytes(node) is not None for node in shared)
+    if static > STATIC_BYTES or (known and _Layout(kernel, shared).overlaps):
+        return _merged(kernel, shared)
+    return _merged(kernel, found) if len(found) > 1 else root
 
 
-def _merged(kernel: AttrStmt, found: Sequence[Allocate]) -> Stmt:
-    offsets: dict[Var, int] = {}
-    alignment = PATTERN_BYTES if uses_patterns(kernel) else ALIGNMENT
-    total = 0
-    for node in found:
-        size = allocated_bytes(node)
+class _Layout:
+    """Where each allocation lies in the memory of a kernel.
+
+    Attributes:
+        offsets: in bytes, by pointer.
+        total: the bytes of all.
+        overlaps: whether some lie where others do.
+    """
+
+    def __init__(self, kernel: KernelBody, found: Sequence[Allocate]) -> None:
+        self.found = set(found)
+        self.alignment = PATTERN_BYTES if uses_patterns(kernel.root) else ALIGNMENT
+        self.others = {var for tag, (var, _) in kernel.threads.items() if tag not in GRID_TAGS}
+        self.offsets: dict[Var, int] = {}
+        self.overlaps = False
+        self.total = self._place(kernel.root, 0)
+
+    def _place(self, stmt: Stmt, start: int) -> int:
+        """The end of what is inside a statement, from a place on."""
+        if isinstance(stmt, IfThenElse) and stmt.else_case is not None and self._is_of_block(stmt):
+            first = self._place(stmt.then_case, start)
+            second = self._place(stmt.else_case, start)
+            self.overlaps = self.overlaps or (first > start and second > start)
+            return max(first, second)
+        if isinstance(stmt, Allocate) and stmt in self.found:
+            self.offsets[stmt.buffer_var] = start
+            start += self._size(stmt)
+        elif isinstance(stmt, For | LetStmt):
+            self.others.add(stmt.loop_var if isinstance(stmt, For) else stmt.var)
+        for child in stmt_children(stmt):
+            start = self._place(child, start)
+        return start
+
+    def _is_of_block(self, stmt: IfThenElse) -> bool:
+        """Whether all threads of a block take the same branch whenever they come by."""
+        return is_uniform(stmt.condition, self.others) and not has_load(stmt.condition)
+
+    def _size(self, stmt: Allocate) -> int:
+        size = allocated_bytes(stmt)
         if size is None:
-            raise UserError(f"the size of dynamic shared memory {node.buffer_var} is not constant")
-        offsets[node.buffer_var] = total
-        total += -(-size // alignment) * alignment
+            raise UserError(f"the size of dynamic shared memory {stmt.buffer_var} is not constant")
+        return -(-size // self.alignment) * self.alignment
+
+
+def _merged(kernel: KernelBody, found: Sequence[Allocate]) -> Stmt:
+    layout = _Layout(kernel, found)
+    total = layout.total
     byte = dtype("uint8")
     pointer = Var("shared_memory", "handle", (byte, DYNAMIC))
-    body = _Merge(pointer, offsets, total).visit(kernel)
+    body = _Merge(pointer, layout.offsets, total).visit(kernel.root)
     extents = (const(total),)
     memory = found[0].replace(buffer_var=pointer, dtype=byte, extents=extents, annotations={})
     return inside_threads(body, lambda inner: memory.replace(body=inner))
