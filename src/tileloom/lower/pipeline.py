@@ -74,7 +74,7 @@ Program = TypeVar("Program", PrimFunc, IRModule)
 BLOCKS_TO_LOOPS: Sequence[Pass] = (
     lower_atomic,  # first: it asks for the stores as they were written
     limit_workers,  # while blocks tell their domains
-    lower_init_block,  # before the next: an init apart from its loop decides where its buffer may live
+    lower_init_block,  # before the next: an init apart decides where its buffer may live
     plan_and_update_buffer_allocation_location,  # asks the blocks which loops carry a reduction
     convert_blocks_to_opaque,
     compact_buffer_region,  # before the views go: their offsets are computed from the new strides
@@ -121,7 +121,7 @@ ENSURES: Mapping[Pass, str | None] = {
 _FRAMES_OF_A_LEVEL, _SPARE_FRAMES = 8, 600  # of Python, in the walks over statements
 GPU_PIPELINE: Sequence[Pass] = (
     lower_atomic,  # first: it asks for the stores as they were written
-    lower_cross_thread_reduction,  # before inits go: it asks the blocks which loops carry a reduction
+    lower_cross_thread_reduction,  # asks the blocks which loops carry a reduction
     lower_init_block,
     plan_and_update_buffer_allocation_location,
     convert_blocks_to_opaque,

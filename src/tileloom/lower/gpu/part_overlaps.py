@@ -30,7 +30,7 @@ def overlap(first: KernelBody, second: KernelBody) -> Buffer | None:
     if shared:
         shared -= exposed_pointers(first.root) | exposed_pointers(second.root)
     for data in sorted(filter(is_global, shared), key=lambda var: var.serial):
-        before, after = _Touched(first, data), _Touched(second, data)
+        before, after = _KnownAccesses(first, data), _KnownAccesses(second, data)
         for one, other in ((before, after), (after, before)):
             for access, elements in one.accesses:
                 if access.is_store and other.has(access.buffer, elements):
@@ -38,7 +38,7 @@ def overlap(first: KernelBody, second: KernelBody) -> Buffer | None:
     return None
 
 
-class _Touched:
+class _KnownAccesses:
     """The elements of some memory that a kernel is known to touch."""
 
     def __init__(self, kernel: KernelBody, data: Var) -> None:
