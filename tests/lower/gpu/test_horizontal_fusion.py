@@ -10,6 +10,7 @@ import pytest
 from lower.gpu_programs import gpu_lower, syncs
 from tileloom import build
 from tileloom.base.errors import UserError
+from tileloom.expr import Expr, IntImm
 from tileloom.lower.pipeline import GPU_PIPELINE, name_of, run_passes
 from tileloom.script import from_source, show
 from tileloom.simt import KernelDefect
@@ -20,6 +21,11 @@ def main({params}):
     T.func_attr({{"horizontal_fuse": True}})
 """
 BOTH = 'A: T.Buffer((64,)), B: T.Buffer((64,)), C: T.Buffer((64,)), I: T.Buffer((64,), "int32")'
+
+
+def number(expr: Expr) -> int:
+    assert isinstance(expr, IntImm)
+    return expr.value
 
 
 def program(body: str, params: str = BOTH) -> PrimFunc:
@@ -41,7 +47,7 @@ def launched(func: PrimFunc) -> dict[str, int]:
     """The extents of the only kernel."""
     nodes = [n for n in collect(func.body, AttrStmt) if n.attr_key == "thread_extent"]
     assert len({n.node.thread_tag for n in nodes}) == len(nodes)
-    return {n.node.thread_tag: int(n.value) for n in nodes}
+    return {n.node.thread_tag: number(n.value) for n in nodes}
 
 
 def emulated(func: PrimFunc, *args: Any) -> None:
@@ -175,7 +181,7 @@ def test_barriers_and_shared_memory(scope: str) -> None:
     flat = gpu_lower(func)
     assert syncs(flat) == 2
     (memory,) = collect(flat.body, Allocate)
-    assert int(memory.extents[0]) == 128
+    assert number(memory.extents[0]) == 128
     a = np.random.default_rng(0).standard_normal(64).astype("float32")
     b, c = np.zeros((2, 64), "float32")
     emulated(func, a, b, c, np.zeros(64, "int32"))
@@ -203,7 +209,7 @@ for b in T.thread_binding(2, "blockIdx.x"):
             if {condition}:{_TURN.format(name="S").replace(chr(10), chr(10) + "    ")}
             else:{_TURN.format(name="R").replace(chr(10), chr(10) + "    ")}""")
     memory = list(collect(gpu_lower(func).body, Allocate))
-    assert sum(int(node.extents[0]) * node.dtype.bytes for node in memory) == 4 * floats
+    assert sum(number(node.extents[0]) * node.dtype.bytes for node in memory) == 4 * floats
     a, b, c = np.random.default_rng(0).standard_normal((3, 64)).astype("float32")
     emulated(func, a, b, c, np.zeros(64, "int32"))
     assert (b.reshape(2, 32) == a[:32][::-1]).all()
