@@ -45,3 +45,12 @@ def empty(rows: int, features: int, kind: np.dtype[Any]) -> Array:
     memory = np.empty(size + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     return memory[start : start + size].view(kind).reshape(rows, features)
+
+
+def converted(result: Array, kind: np.dtype[Any], out: Any = None) -> Array:
+    """A result that was computed in another type; in the caller's array if there is one."""
+    if out is None:
+        return result.astype(kind)
+    memory = given(out, result.shape, kind)
+    memory[...] = result
+    return memory

@@ -9,6 +9,7 @@ import numpy as np
 from ...base.errors import ShapeError, UnsupportedError
 from ...sparse.arrays import Bsc, Bsr, Coo, Csc, Csr, Sparse
 from ...sparse.convert import coo_to_csr, transpose
+from .operands import check_on_cpu
 from .structure import Structure, remembered, structure_of
 
 Array = np.ndarray[Any, Any]
@@ -30,11 +31,7 @@ def compressed_rows(array: Any, parts: Sparse, what: str) -> tuple[Structure, Ar
         ShapeError: it is no matrix.
         UnsupportedError: it is in a GPU's memory.
     """
-    if not isinstance(parts.data, np.ndarray):
-        raise UnsupportedError(
-            f"{what} is in the memory of {parts.device}: there are kernels for CPUs only",
-            hint=f"{what}.cpu()",
-        )
+    check_on_cpu(parts, what)
     if len(parts.shape) != 2:
         raise ShapeError(f"{what} has shape {parts.shape}, which is no matrix")
     if type(parts) is Csr:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...base.aligned import LINE
-from ...base.errors import ShapeError, UnsupportedError
-from ...sparse.arrays import dense, dense_like, view
-from .kinds import KINDS, computed_as
-from .results import empty, given
+from ...sparse.arrays import Bsc, Bsr, DenseOperand, Sparse, dense, dense_like, view
+from .bsr import bsr_spmm, has_kernel
+from .operands import check_columns, promoted
+from .results import converted, empty, given
 from .rows import compressed_rows
 from .spmm_plan import planned
 
@@ -42,25 +40,25 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     """
     parts = view(a, what="a")
     operand = dense(x, what="x")
+    check_columns(operand.array, parts.shape)
+    if isinstance(parts, Bsr | Bsc) and has_kernel(parts):
+        result = bsr_spmm(a, parts, operand, out)
+    else:
+        result = _by_rows(a, parts, operand, out)
+    return out if out is not None else dense_like(result, x)
+
+
+def _by_rows(a: Any, parts: Sparse, operand: DenseOperand, out: Any) -> Any:
     structure, values = compressed_rows(a, parts, "a")
-    columns = operand.array
-    _check_operand(columns, parts.shape)
-    kind = columns.dtype
-    if values.dtype is not kind or not operand.is_row_major or kind not in KINDS:
-        kind = np.result_type(values.dtype, columns.dtype)
-        found = computed_as(kind, "a @ x")
-        values = values.astype(found, copy=False)
-        columns = np.ascontiguousarray(columns, dtype=found)
-    m, n = parts.shape
-    features = columns.shape[1]
-    key = ("spmm", features, columns.dtype)
+    values, columns, kind = promoted(values, operand, "a @ x")
+    m, n = structure.shape
+    features, found = columns.shape[1], columns.dtype
+    key = ("spmm", features, found)
     plan = structure.plans.get(key)
     if plan is None:
-        plan = structure.plans[key] = planned(structure, features, columns.dtype)
-    if out is None:
-        result, kernel = empty(m, features, columns.dtype), plan.streamed
-    elif kind != columns.dtype:
-        return _into(out, spmm(a, x))
+        plan = structure.plans[key] = planned(structure, features, found)
+    if out is None or kind != found:
+        result, kernel = empty(m, features, found), plan.streamed
     else:
         result = given(out, (m, features), kind, x=columns, a=values)
         kernel = plan.kernel if result.ctypes.data % LINE else plan.streamed
@@ -68,27 +66,4 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
         values, columns, result, structure.indptr, structure.indices, m, n, structure.nnz,
         plan.units, *plan.scratch(structure),
     )  # fmt: skip
-    if out is not None:
-        return out
-    return dense_like(result if kind == columns.dtype else result.astype(kind), x)
-
-
-def _check_operand(x: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(x, np.ndarray):
-        raise UnsupportedError("x is in a GPU's memory: there are kernels for CPUs only")
-    if x.ndim != 2 or x.shape[0] != shape[1]:
-        raise _misfit(shape, x.shape)
-
-
-def _into(out: Any, result: Any) -> Any:
-    """`out` with a result of another type in it."""
-    array = dense(result, what="the result").array
-    given(out, array.shape, array.dtype)[...] = array
-    return out
-
-
-def _misfit(a: tuple[int, ...], x: tuple[int, ...]) -> ShapeError:
-    return ShapeError(
-        f"a has shape {a} and x has shape {x}: x must be a matrix of {a[1]} rows",
-        hint="a product with a vector is spmv(a, x)",
-    )
+    return result if kind == found else converted(result, kind, out)

@@ -17,10 +17,11 @@ from ...base.aligned import LINE
 from ...base.errors import UserError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import view
+from ...sparse.arrays import Bsc, Bsr, view
 from ...sparse.kernels.spmm import SpmmCase, spmm_rows
 from ...sparse.kernels.spmm_parts import spmm_parts
 from ...target.machine import cache_sizes
+from .bsr import explain_blocks, has_kernel
 from .compiled import compiled, vector_bytes
 from .results import STREAMED
 from .rows import compressed_rows
@@ -73,7 +74,10 @@ def explain_spmm(a: Any, features: int, dtype: Any = "float32") -> str:
     >>> explain_spmm(scipy.sparse.eye_array(4, format="csr", dtype="float32"), 16)
     'rows: 16 columns; parts need a multiple of ...'
     """
-    structure, _ = compressed_rows(a, view(a, what="a"), "a")
+    parts = view(a, what="a")
+    if isinstance(parts, Bsr | Bsc) and has_kernel(parts):
+        return explain_blocks(a, parts, features, np.dtype(dtype))
+    structure, _ = compressed_rows(a, parts, "a")
     plan = planned(structure, features, np.dtype(dtype))
     return f"{plan.format}: {plan.reason}"
 

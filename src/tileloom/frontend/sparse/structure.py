@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...sparse.arrays import Coo, Csr, Sparse
+from ...sparse.arrays import Bsc, Bsr, Coo, Csr, Sparse
 from ...sparse.convert import check_csr, has_sorted_indices
 
 Array = np.ndarray[Any, Any]
@@ -72,8 +72,9 @@ class Structure:
 
 
 # By the identity of what callers gave: a reference to it, its index arrays when it was seen, and
-# what was found.
-_KNOWN: dict[int, tuple[Any, tuple[Any, ...], Any]] = {}
+# what was found, by what for.
+_KNOWN: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
+_ROWS = "rows"
 
 
 def structure_of(array: Any, view: Csr) -> Structure:
@@ -90,27 +91,40 @@ def structure_of(array: Any, view: Csr) -> Structure:
     if known is not None and known[0]() is array:
         indptr, indices, shape = known[1]
         if indptr is view.indptr and indices is view.indices and shape == view.shape:
-            kept: Structure = known[2]
-            return kept
+            kept: Structure | None = known[2].get(_ROWS)
+            if kept is not None:
+                return kept
     return remembered(array, view, lambda: Structure(view.indptr, view.indices, view.shape))
 
 
-def remembered(array: Any, view: Sparse, find: Callable[[], Found]) -> Found:
-    """What is found for an array, looked for once as long as it lives and its indices stay."""
+def remembered(array: Any, view: Sparse, find: Callable[[], Found], purpose: str = _ROWS) -> Found:
+    """What is found for an array, looked for once as long as it lives and its indices stay.
+
+    Args:
+        array: what the caller gave.
+        view: its parts.
+        find: looks for it.
+        purpose: tells several things from each other that are found for an array.
+    """
     key, parts = id(array), _index_parts(view)
     known = _KNOWN.get(key)
     if known is not None and known[0]() is array and all(map(_is_same, known[1], parts)):
-        kept: Found = known[2]
-        return kept
+        kept: Found | None = known[2].get(purpose)
+        if kept is not None:
+            return kept
+        known[2][purpose] = found = find()
+        return found
     found = find()
     with suppress(TypeError):  # what cannot be referred to weakly is looked at each time
-        _KNOWN[key] = (weakref.ref(array, _forget(key)), parts, found)
+        _KNOWN[key] = (weakref.ref(array, _forget(key)), parts, {purpose: found})
     return found
 
 
 def _index_parts(view: Sparse) -> tuple[Any, ...]:
     if isinstance(view, Coo):
         return (*view.coords, view.shape)
+    if isinstance(view, Bsr | Bsc):
+        return (view.indptr, view.indices, view.shape, view.data.shape)
     return (view.indptr, view.indices, view.shape)
 
 

@@ -77,7 +77,7 @@ def spmm_blocks(case: BsrCase) -> PrimFunc:
         match_csr(t, case.idtype)
         with t.inside("for task in T.parallel(units * cuts, annotations={'schedule': 'dynamic'}):"):
             t("u: T.int64 = task // cuts", "cut: T.int64 = task % cuts")
-            divide_rows(t)
+            divide_rows(t, cost=1)
             with t.inside("for r in range(hi - lo):"):
                 t("i: T.int64 = lo + r")
                 _panels(t, case)

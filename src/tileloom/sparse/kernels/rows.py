@@ -22,10 +22,10 @@ def match_csr(t: KernelText, idtype: str) -> None:
     )
 
 
-def divide_rows(t: KernelText) -> None:
+def divide_rows(t: KernelText, cost: int = ROW_COST) -> None:
     """Let `lo` and `hi` be the first row and the end of unit `u` of `units`.
 
-    A row counts as its elements and some more, for what it costs in itself; as that ascends, the
+    A row counts as its elements and `cost` more, for what it costs in itself; as that ascends, the
     bounds are found by binary search.
     """
     t("bound_ = T.allocate([4], 'int64', 'local')")
@@ -34,8 +34,8 @@ def divide_rows(t: KernelText) -> None:
         t("bound[2] = T.int64(0)", "bound[3] = m")
         with t.inside("while bound[2] < bound[3]:"):
             half = "(bound[2] + bound[3]) // T.int64(2)"
-            weight = f"T.Cast('int64', P[{half}]) + {half} * T.int64({ROW_COST})"
-            share = f"(nnz + m * T.int64({ROW_COST})) * ({unit}) // units"
+            weight = f"T.Cast('int64', P[{half}]) + {half} * T.int64({cost})"
+            share = f"(nnz + m * T.int64({cost})) * ({unit}) // units"
             with t.inside(f"if {weight} < {share}:"):
                 t(f"bound[2] = {half} + T.int64(1)")
             with t.inside("else:"):
