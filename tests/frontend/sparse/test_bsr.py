@@ -30,7 +30,10 @@ def blocks(
 
 
 def as_dense(a: Bsr) -> Array:
-    return sp.bsr_array((a.data, a.indices, a.indptr), shape=a.shape).toarray().astype(float)
+    found: Array = (
+        sp.bsr_array((a.data, a.indices, a.indptr), shape=a.shape).toarray().astype(float)
+    )
+    return found
 
 
 def operand(n: int, k: int, dtype: str = "float32") -> Array:
