@@ -1,8 +1,8 @@
 """Products of a matrix of dense blocks with a dense matrix.
 
 A tile of the result, some rows of a strip of blocks by some vectors, is summed in registers over
-all blocks of the strip: each vector of the dense matrix that is read serves all rows of the tile. All
-tiles of a strip of blocks follow each other, so that its blocks stay in the caches.
+all blocks of the strip: each vector of the dense matrix that is read serves all rows of the tile.
+All tiles of a strip of blocks follow each other, so that its blocks stay in the caches.
 """
 
 from __future__ import annotations
