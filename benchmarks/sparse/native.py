@@ -15,7 +15,17 @@ import numpy as np
 from ..harness import Call, Skip
 
 SOURCE = Path(__file__).with_name("kernels.c")
-FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fassociative-math",
+    "-fopenmp",
+    "-shared",
+    "-fPIC",
+)
 
 
 @functools.cache
