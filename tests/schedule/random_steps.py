@@ -10,6 +10,7 @@ from schedule.random_intrinsics import intrinsic_of
 from tileloom import Schedule, ScheduleError
 from tileloom import compute as te
 from tileloom.compute.math import call
+from tileloom.schedule.analysis.additions import addition_of
 from tileloom.tir import PrimFunc
 
 
@@ -239,6 +240,21 @@ class Walker:
         method = self.sch.reindex_cache_read if read else self.sch.reindex_cache_write
         method(self.block(), 0, self.scope(), self.rng.choice(maps))
 
+    def reverse_cache(self) -> None:
+        read = self.rng.random() < 0.5
+        method = self.sch.reverse_cache_read if read else self.sch.reverse_cache_write
+        method(self.block(), self.rng.choice([0, 0, 1, 2]), self.scope())
+
+    def lift(self) -> None:
+        self.sch.lift_loop(self.loop())
+
+    def atomic(self) -> None:
+        """Additions, which are the same atomically; what is stored would be added from then on."""
+        block = self.block()
+        if addition_of(self.sch.state, self.sch.get(block)) is None:
+            raise IndexError("no addition")
+        self.sch.annotate(block, "atomic", True)
+
     def copy_at(self) -> None:
         loop, block = self.loop(), self.block()
         method = self.sch.read_at if self.rng.random() < 0.5 else self.sch.write_at
@@ -313,6 +329,7 @@ _STEPS: dict[str, Callable[[Walker], None]] = {
         "merge", "layout", "block_layout", "reindex", "blockize", "note", "blockize_several",
         "partition", "index", "reindex_cache", "copy_at", "pad", "pad_loops", "roll", "axes",
         "place", "inplace", "online", "separate", "tensorize", "nested", "chain", "pipeline",
+        "reverse_cache", "lift", "atomic",
     )
 }  # fmt: skip
 
@@ -320,5 +337,5 @@ _STEPS: dict[str, Callable[[Walker], None]] = {
 _DRAWN = sorted(_STEPS) + 2 * [
     "compute_at", "reverse_compute_at", "reverse_compute_inline", "rfactor", "merge", "decompose",
     "split", "fuse", "reorder", "roll", "cache_read", "cache_write",
-    "nested", "chain", "layout", "block_layout",
+    "nested", "chain", "layout", "block_layout", "reverse_cache",
 ]  # fmt: skip

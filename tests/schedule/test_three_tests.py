@@ -124,10 +124,25 @@ TABLE = {
         "sparse_iterations.all_are_found_and_stay_the_very_objects",
         "sparse_iterations.loops_blocks_and_names_are_no_iterations",
     ),
+    "hide_buffer_access": (
+        "sparse_lift_loop.hide_buffer_access",
+        "sparse_lift_loop.hide_buffer_access",
+        "sparse_lift_loop.hide_buffer_access",
+    ),
+    "lift_loop": (
+        "sparse_lift_loop.lift_loop",
+        "sparse_lift_loop.lift_loop",
+        "sparse_lift_loop.what_is_not_lifted",
+    ),
     "loop_partition": (
         "loop_partition.pieces",
         "loop_partition.a_length_is_inferred",
         "loop_partition.refusals",
+    ),
+    "match_to_alloc": (
+        "sparse_lift_loop.match_to_alloc",
+        "sparse_lift_loop.match_to_alloc",
+        "sparse_lift_loop.what_callers_have_put_there_is_not_lost",
     ),
     "merge": (
         "merge.merge_all_loops",
@@ -178,6 +193,16 @@ TABLE = {
         "before_after.before_and_after",
         "set_scope.reorder_block_iter_var",
         "set_scope.reorder_block_iter_var_refusals",
+    ),
+    "reverse_cache_read": (
+        "sparse_reverse_cache.gathered_rows",
+        "sparse_reverse_cache.gathered_rows",
+        "sparse_reverse_cache.refusals",
+    ),
+    "reverse_cache_write": (
+        "sparse_reverse_cache.results_are_copied_to_their_places",
+        "sparse_reverse_cache.results_are_copied_to_their_places",
+        "sparse_reverse_cache.refusals",
     ),
     "reverse_compute_at": (
         "compute_at.reverse_compute_at_follows_what_is_made",

@@ -117,6 +117,32 @@ def main(A: T.Buffer((4, 9), "float32"), C: T.Buffer((4,), "float32"),
             C[vi] = C[vi] + A[vi, vk]
             D[vi] = D[vi] + A[vi, vk] * A[vi, vk]
 """,
+    """
+@T.prim_func
+def main(A: T.Buffer((6, 3), "float32"), R: T.Buffer((6,), "int32"), Q: T.Buffer((6, 3), "int32"),
+         B: T.Buffer((4, 5), "float32"), C: T.Buffer((4, 5), "float32")):
+    for i, j, k in T.grid(6, 3, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SRS", [i, j, k])
+            C[R[vi], vk] = C[R[vi], vk] + A[vi, vj] * B[Q[vi, vj], vk]
+""",
+    """
+@T.prim_func
+def main(A: T.Buffer((6,), "float32"), P: T.Buffer((7,), "int32"), Q: T.Buffer((6,), "int32"),
+         B: T.Buffer((4, 5), "float32"), C: T.Buffer((6, 5), "float32")):
+    for i, k in T.grid(6, 5):
+        with T.block("Z"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            C[vi, vk] = T.float32(0)
+    for i in range(6):
+        with T.block("row"):
+            vi = T.axis.spatial(6, i)
+            for j, k in T.grid(P[vi + 1] - P[vi], 5):
+                with T.block("sum"):
+                    vj = T.axis.reduce(4, j)
+                    vk = T.axis.spatial(5, k)
+                    C[vi, vk] = C[vi, vk] + A[P[vi] + vj] * B[Q[P[vi] + vj], vk]
+""",
 ]
 
 Tensor = Any

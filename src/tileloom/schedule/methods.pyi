@@ -159,10 +159,35 @@ class PrimitiveMethods:
         are found too.
         """
 
+    def unsafe_hide_buffer_access(
+        self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]
+    ) -> None:
+        """Take regions out of a block's declared reads or writes (unsafe: analyses trust them)."""
+
+    def hide_buffer_access(
+        self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]
+    ) -> None:
+        """`unsafe_hide_buffer_access`, as SparseTIR calls it."""
+
+    def reorder(self, *ordered_loops: LoopRV) -> None:
+        """Put loops of one chain into a new order, outermost first; other loops stay where
+        they are.
+        """
+
+    def lift_loop(self, loop: LoopRV) -> None:
+        """Move a data-parallel loop out of its block, around it; the block gets a variable
+        for it.
+        """
+
     def loop_partition(
         self, loop: LoopRV, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
         """Cut the range of a loop into consecutive pieces, each a loop over a copy of the body."""
+
+    def match_to_alloc(self, block: BlockRV | str, buffer_index: int | str | Buffer) -> None:
+        """Write to memory of the function's own instead of to a parameter; callers no
+        longer see it.
+        """
 
     def merge(self, *loops: LoopRV) -> LoopRV:
         """Run loop nests that follow each other in one nest, their bodies one after another."""
@@ -214,13 +239,30 @@ class PrimitiveMethods:
         the copy.
         """
 
-    def reorder(self, *ordered_loops: LoopRV) -> None:
-        """Put loops of one chain into a new order, outermost first; other loops stay where
-        they are.
-        """
-
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
         """Put the iteration variables of a block in another order; the loops stay."""
+
+    def reverse_cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        dim_order: Sequence[int] | None = None,
+    ) -> BlockRV:
+        """Gather what a block reads into a buffer indexed by its iteration variables;
+        answer the copy.
+        """
+
+    def reverse_cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        dim_order: Sequence[int] | None = None,
+    ) -> BlockRV:
+        """Let a block write a buffer indexed by its iteration variables, and write that
+        back; answer the block that does.
+        """
 
     def rfactor(self, loop: LoopRV, factor_axis: int) -> BlockRV:
         """Reduce each iteration of a loop by itself, then combine the iterations."""
@@ -298,11 +340,6 @@ class PrimitiveMethods:
 
     def unroll(self, loop: LoopRV) -> None:
         """Write the iterations of a loop out one after another when it is lowered."""
-
-    def unsafe_hide_buffer_access(
-        self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]
-    ) -> None:
-        """Take regions out of a block's declared reads or writes (unsafe: analyses trust them)."""
 
     def unsafe_set_dtype(
         self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..expr import REDUCE, IntImm
+from ..expr import REDUCE, IntImm, post_order
 from ..schedule import Schedule
 from ..schedule.primitives.decompose_reduction import decompose_reduction
 from ..schedule.sref import StmtSRef
-from ..tir import Block, For, IRModule, collect
+from ..tir import Block, BufferLoad, For, IRModule, collect
 
 
 def start_empty_reductions(mod: IRModule, names: Sequence[str]) -> IRModule:
@@ -41,7 +41,9 @@ def _first_reduction(sch: Schedule, block: StmtSRef) -> StmtSRef | None:
         above = above.parent
     while loops and loops[0].loop.loop_var not in reduced:
         del loops[0]
-    may_be_empty = any(not _runs(loop.loop) for loop in loops)
+    may_be_empty = any(not _runs(loop.loop) for loop in loops) or any(
+        isinstance(node, BufferLoad) for node in post_order(sch.state.realize(block).predicate)
+    )
     return loops[0] if loops and may_be_empty else None
 
 

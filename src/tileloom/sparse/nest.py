@@ -42,9 +42,9 @@ class LoopOver(Record):
         return Range(const(0, self.var.dtype), cast(self.var.dtype, self.axis.positions))
 
     @property
-    def own_axis(self) -> Axis:
-        """The axis that children name as their parent."""
-        return self.axis.base if isinstance(self.axis, FusedAxis) else self.axis
+    def own_axes(self) -> tuple[Axis, ...]:
+        """The axes that children name as their parent."""
+        return self.axis.group if isinstance(self.axis, FusedAxis) else (self.axis,)
 
 
 class GuardedStmt(Record):
@@ -79,7 +79,7 @@ def grouped(loops: Sequence[LoopOver]) -> list[list[LoopOver]]:
     groups: list[list[LoopOver]] = [[]]
     for loop in loops:
         axis = loop.axis
-        if axis.is_variable and any(axis.parent is other.own_axis for other in groups[-1]):
+        if axis.is_variable and any(axis.parent in other.own_axes for other in groups[-1]):
             groups.append([])
         groups[-1].append(loop)
     return groups

@@ -76,7 +76,7 @@ def count(seeds: range) -> Counter[str]:
 
 
 def test_some_broken_schedules() -> None:
-    found = count(range(24))
+    found = count(range(30))
     assert found["wrong"] > 6 and found["ok"], found
 
 

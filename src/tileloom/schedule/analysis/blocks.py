@@ -24,6 +24,7 @@ from ...tir.atomics import atomic_buffers
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from .additions import added_to, addition_fault, addition_of
 from .affine import affine_binding, masked_binding
 from .in_place import updated_in_place
 from .reductions import statement_fault
@@ -63,6 +64,9 @@ def complete_fault(
             return f"its iteration variable {axis.var.name!r} is not data-parallel"
     reads, writes = accessed_buffers(state, stmt)
     both = [buffer for buffer in reads if buffer in writes]
+    added = added_to(state, stmt)
+    if added is not None and added not in both:
+        both.append(added)
     if both and atomic:
         in_any_order = atomic_buffers(stmt)
         if affine_binding(state, block):  # each instance runs once
@@ -108,9 +112,14 @@ def check_complete(state: ScheduleState, block: StmtSRef) -> None:
         raise refuse(f"{name_of(block)} is not a complete block: {fault}", at=[block])
 
 
-def check_reduction(state: ScheduleState, block: StmtSRef, masked: bool = False) -> None:
-    """Refuse a block that is not a reduction in its scope; `masked` as for `reduction_fault`."""
-    fault = reduction_fault(state, block, scope_root(block), masked)
+def check_reduction(
+    state: ScheduleState, block: StmtSRef, within: StmtSRef | None = None, masked: bool = False
+) -> None:
+    """Refuse a block that is not a reduction in its scope, or within a loop around it.
+
+    `masked` is as for `reduction_fault`.
+    """
+    fault = reduction_fault(state, block, within or scope_root(block), masked)
     if fault is not None:
         raise refuse(f"{name_of(block)} is not a reduction block: {fault}", at=[block])
 
@@ -131,12 +140,18 @@ def check_complete_or_reduction(state: ScheduleState, block: StmtSRef) -> None:
 
 
 def check_compact_dataflow(state: ScheduleState, loop: StmtSRef) -> None:
-    """Refuse a loop that holds a block which is neither complete nor a reduction within it."""
+    """Refuse a loop that holds a block which is neither complete nor a reduction within it.
+
+    A block that only adds to elements is as good, where iterations of the loop do not conflict.
+    """
     for block in child_blocks(state, loop):
         complete = complete_fault(state, block, loop, atomic=True)
         if complete is None:
             continue
         reduction = reduction_fault(state, block, loop, masked=True)
+        if reduction is not None and addition_of(state, block.block) is not None:
+            reduction = _dominance_fault(state, loop, block.block)
+            reduction = reduction or addition_fault(state, block, loop)
         if reduction is not None:
             raise refuse(
                 f"{name_of(loop)} holds {name_of(block)}, which is neither complete ({complete}) "

@@ -28,6 +28,7 @@ from ...tir import Buffer, BufferRegion, For
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from .additions import added_to, reads_own_sums
 from .affine import linear_form
 from .regions import (
     Box,
@@ -54,29 +55,37 @@ from .tree import child_blocks, is_one, lowest_common_ancestor, scope_root
 QuickBox = tuple[tuple[frozenset[tuple[Var, int]], int, int], ...]
 
 
-def region_cover_fault(state: ScheduleState, consumer: StmtSRef) -> str | None:
+def region_cover_fault(
+    state: ScheduleState, consumer: StmtSRef, own_sums: bool = True
+) -> str | None:
     """What a block may read before its producers in the scope have written it; None if nothing.
 
     At each loop or block that is the innermost one around the consumer and some producer, what the
     producers there write at least must hold what the consumer reads at most. Buffers that nobody
     in the scope writes are not asked about.
+
+    Args:
+        own_sums: whether to ask about what the block reads to add to it.
     """
     scope = block_scope(state, scope_root(consumer).block)
     found = scope.producers(consumer.block)
     if not found:
         return None
     producers = [state.sref(block) for block in found]
-    key = (region_cover_fault, scope_root(consumer).block, consumer.block)
+    but = None if own_sums else added_to(state, consumer.block)
+    key = (region_cover_fault, scope_root(consumer).block, consumer.block, but)
     if key not in state.memo:
-        state.memo[key] = _cover_fault(state, consumer, producers)
+        state.memo[key] = _cover_fault(state, consumer, producers, but)
     return state.memo[key]  # type: ignore[no-any-return]
 
 
 def _cover_fault(
-    state: ScheduleState, consumer: StmtSRef, producers: Sequence[StmtSRef]
+    state: ScheduleState, consumer: StmtSRef, producers: Sequence[StmtSRef], but: Buffer | None
 ) -> str | None:
     for reader in speaking_blocks(state, consumer):
         for region in needed_reads(state, reader.block):
+            if region.buffer is but:
+                continue
             groups: dict[StmtSRef, list[StmtSRef]] = {}
             for writer in producers:
                 if region.buffer in accessed_buffers(state, writer.block)[1]:
@@ -394,7 +403,7 @@ def stage_pipeline_fault(state: ScheduleState, scope: StmtSRef) -> tuple[str, St
     """Why a scope is no stage pipeline, and the block that breaks it; None if it is.
 
     In a stage pipeline every block reads only what has been written, and nothing is overwritten
-    after it was read.
+    after it was read, but for what a block reads to add to it.
     """
     key = (stage_pipeline_fault, scope.block)
     if key in state.memo:
@@ -410,11 +419,11 @@ def _pipeline_fault(
 ) -> tuple[str, StmtSRef] | None:
     for edges in graph.by_dst.values():
         for edge in edges:
-            if edge.kind is DepKind.WAR:
+            if edge.kind is DepKind.WAR and not reads_own_sums(state, edge.src, edge.dst):
                 text = f"it overwrites what {edge.src.name_hint!r} has read"
                 return text, state.sref(edge.dst)
     for block in child_blocks(state, scope):
-        fault = region_cover_fault(state, block)
+        fault = region_cover_fault(state, block, own_sums=False)
         if fault is not None:
             return fault, block
     return None

@@ -23,9 +23,25 @@ def updated_in_place(block: Block) -> set[Buffer]:
     }
     places: dict[Buffer, set[tuple[Expr, ...]]] = {}
     if any(isinstance(stmt, Block) for stmt in pre_order(block.body)):
-        return set()
+        return _declared_as_own(block, live)
     for buffer, indices in buffer_accesses(block.body):
         places.setdefault(buffer, set()).add(tuple(indices))
+    return {
+        buffer
+        for buffer, found in places.items()
+        if len(found) == 1 and _is_own(next(iter(found)), live, block)
+    }
+
+
+def _declared_as_own(block: Block, live: Set[Var]) -> set[Buffer]:
+    """The buffers of which a block that holds others declares one element, its own."""
+    places: dict[Buffer, set[tuple[Expr, ...]]] = {}
+    for region in (*block.reads, *block.writes):
+        single = all(
+            isinstance(part.extent, IntImm) and part.extent.value == 1 for part in region.region
+        )
+        place = tuple(part.min for part in region.region) if single else ()
+        places.setdefault(region.buffer, set()).add(place)
     return {
         buffer
         for buffer, found in places.items()

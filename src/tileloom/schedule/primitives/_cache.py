@@ -40,6 +40,7 @@ from ...tir import (
     make_buffer,
     stmt_children,
 )
+from ..analysis.cover import check_region_cover
 from ..analysis.regions import Box, lower_bound, path_domains, ranges_at, sure_writes
 from ..analysis.scope import accessed_buffers, block_scope, producers
 from ..analysis.tree import (
@@ -193,6 +194,7 @@ def check_parts_whole(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> 
     for sref in [block, *block.ancestors()]:
         if not sref.is_block or sref.parent is None:
             continue
+        check_region_cover(state, sref)
         started = [sref] if sref is not block and sref.block.init is not None else []
         for giver in [*producers(state, sref), *started]:
             made = buffer in accessed_buffers(state, giver.block)[1]

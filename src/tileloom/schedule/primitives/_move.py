@@ -30,6 +30,7 @@ from ...tir import (
     seq,
     undefined_vars,
 )
+from ..analysis.additions import addition_of
 from ..analysis.affine import where_running
 from ..analysis.blocks import check_complete_or_reduction, check_not_output
 from ..analysis.cover import check_stage_pipeline, region_cover_fault
@@ -55,7 +56,7 @@ from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
 from ._boxes import accessed_box, first_load, made_whole
 from ._domains import Box, InstanceBounds, Inversion, covering, hull_of
-from ._move_back import Consumer, check_reads_declared, check_runs_all
+from ._move_back import Consumer, check_commuting, check_reads_declared, check_runs_all
 from ._rebuild import paths_to, rebuilt
 from ._threads import check_private
 
@@ -79,12 +80,16 @@ def plan_move(
     """
     scope = scope_root(block)
     check_stage_pipeline(state, scope)
-    check_complete_or_reduction(state, block)
+    adds = not forward and addition_of(state, block.block) is not None
+    if not adds:
+        check_complete_or_reduction(state, block)
     _check_places(block, loop, scope)
     _check_hides_loops(block)
     if forward:
         check_not_output(state, block)
     givers, takers = producers(state, block), consumers(state, block)
+    if adds:
+        givers, takers = check_commuting(state, block, loop, givers, takers)
     position = _position(state, block, loop, givers, takers, index, forward)
     check_private(state, block, [loop, *loops_above(loop)])
     if not forward:
@@ -103,6 +108,8 @@ def plan_move(
         move.check_once()
         move.check_apart()
         move.check_all_reached()
+        if adds:
+            move.check_added_once()
     body = nest(loops, realize)
     parts = parts_of(loop.loop.body)
     new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
@@ -132,7 +139,7 @@ def _check_still_covered(state: ScheduleState, block: StmtSRef, loop: StmtSRef, 
     """Refuse where the block would read more than is made in an iteration that it shares."""
     trial, twins = state.copy()
     trial.replace(twins[move[0]], move[1])
-    fault = region_cover_fault(trial, trial.sref(block.block))
+    fault = region_cover_fault(trial, trial.sref(block.block), own_sums=False)
     if fault is not None:
         raise refuse(
             f"under {name_of(loop)}, {name_of(block)} would be run for more than is made there: "

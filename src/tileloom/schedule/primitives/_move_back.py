@@ -43,16 +43,18 @@ from ...tir import (
     pre_order,
     stmt_exprs,
 )
+from ..analysis.additions import ATOMIC, added_to, addition_of, commutes
 from ..analysis.affine import where_running
 from ..analysis.blocks import is_output
 from ..analysis.order import repetition_fault, start_fault
 from ..analysis.regions import conjuncts
 from ..analysis.scope import accessed_buffers, is_seen_outside, producers
-from ..analysis.tree import is_one, loops_above
+from ..analysis.tree import child_blocks, is_one, loops_above, lowest_common_ancestor
 from ..errors import ScheduleError, name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import accessed_box, runs_all
+from ._rebuild import index_in
 
 #: Reductions, and the loops along which each reduces.
 Carriers = dict[StmtSRef, list[StmtSRef]]
@@ -79,6 +81,43 @@ def check_reads_declared(state: ScheduleState, block: StmtSRef) -> None:
                 at=[block, giver],
                 hint="move blocks before loop_partition",
             )
+
+
+def check_commuting(
+    state: ScheduleState,
+    block: StmtSRef,
+    loop: StmtSRef,
+    givers: Sequence[StmtSRef],
+    takers: Sequence[StmtSRef],
+) -> tuple[list[StmtSRef], list[StmtSRef]]:
+    """Who gives to and takes from a block that adds, by more than what it adds to.
+
+    Refuses others between the loop and the block that use what it adds to, if they do not add.
+    """
+    if any(axis.iter_type != SPATIAL for axis in block.block.iter_vars):
+        raise refuse(f"{name_of(block)} has variables that are not data-parallel", at=[block])
+    added = added_to(state, block.block)
+    top = lowest_common_ancestor([block, loop])
+    first, last = sorted((index_in(top, loop), index_in(top, block)))
+    for other in child_blocks(state, top):
+        used = any(added in side for side in accessed_buffers(state, other.block))
+        between = first <= index_in(top, other) <= last and other is not block
+        if used and between and not commutes(state, other.block, block.block):
+            raise refuse(
+                f"{name_of(block)} cannot be moved before {name_of(other)}, which uses what it "
+                "adds to",
+                at=[block, loop, other],
+            )
+
+    def by_more(writer: StmtSRef, reader: StmtSRef) -> bool:
+        made = accessed_buffers(state, writer.block)[1]
+        used = accessed_buffers(state, reader.block)[0]
+        return any(buffer in used for buffer in made if buffer is not added)
+
+    return (
+        [giver for giver in givers if by_more(giver, block)],
+        [taker for taker in takers if by_more(block, taker)],
+    )
 
 
 def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
@@ -226,21 +265,7 @@ class Consumer:
                     hint="choose a loop outside of those that the producer reduces over",
                 )
             return
-        found = detect_iter_map(
-            self.realize.iter_values,
-            self.domains(),
-            self.realize.predicate,
-            "bijective",
-            where_running(self.domains().values()),
-        )
-        if not found:
-            raise refuse(
-                f"under {name_of(self.loop)}, {name_of(self.block)} would add up some elements "
-                f"more than once ({found.errors[0]})",
-                at=[self.block, self.loop],
-                hint="choose a loop that no other block runs again, or one outside of the "
-                "reduction",
-            )
+        self._check_bijective("add up some elements")
         inside = [For(var, const(0), extent, SERIAL, self.realize) for var, extent in self.loops]
         fault = start_fault(self.realize, [*(s.loop for s in self.around), *inside])
         if fault is not None:
@@ -258,6 +283,37 @@ class Consumer:
                     "it",
                     at=[self.block, sref],
                 )
+
+    def check_added_once(self) -> None:
+        """Refuse to add to elements more than once, or not atomically where others do as well."""
+        self._check_bijective("add to some elements")
+        found = addition_of(self.state, self.block.block)
+        for sref in self.around:
+            if sref.loop.kind not in (SERIAL, UNROLLED) and not (found and found.atomic):
+                raise refuse(
+                    f"{name_of(sref)} is {sref.loop.kind}, and its iterations may add to the same "
+                    "elements",
+                    at=[self.block, sref],
+                    hint=f"annotate {name_of(self.block)} with {ATOMIC!r} first",
+                )
+
+    def _check_bijective(self, what: str) -> None:
+        """Refuse loops that would run an instance of the block more than once."""
+        found = detect_iter_map(
+            self.realize.iter_values,
+            self.domains(),
+            self.realize.predicate,
+            "bijective",
+            where_running(self.domains().values()),
+        )
+        if not found:
+            raise refuse(
+                f"under {name_of(self.loop)}, {name_of(self.block)} would {what} more than once "
+                f"({found.errors[0]})",
+                at=[self.block, self.loop],
+                hint="choose a loop that no other block runs again, or one outside of the "
+                "reduction",
+            )
 
     def _reduced(self) -> list[Expr]:
         """The values of the block's reduction variables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...base.errors import UserError
 from ...expr import (
@@ -21,7 +21,9 @@ from ...expr import (
     substitute,
 )
 from ...tir import Block, BlockRealize, Buffer, BufferLoad, BufferRegion, For, Stmt, make_buffer
+from ..analysis.additions import addition_of
 from ..analysis.cover import check_stage_pipeline
+from ..analysis.order import repetition_fault
 from ..analysis.regions import conjuncts
 from ..analysis.scope import block_scope, consumers
 from ..analysis.starts import check_starts
@@ -40,7 +42,9 @@ from ._cache import (
     region_of,
 )
 from ._inline import same_under, solved_for
+from ._rebuild import index_in
 from ._storage import check_scope
+from ._write_back import IntoCache, WriteBack, location_after
 from .reindex import check_inside
 
 
@@ -52,58 +56,90 @@ def reindex_cache(
     index_map: IndexMap,
     *,
     is_read: bool,
+    back: WriteBack | None = None,
 ) -> StmtSRef:
-    """Let a block access a cache at indices of the user's; answer the block that copies."""
+    """Let a block access a cache at indices of the user's; answer the block that copies.
+
+    Args:
+        back: how the cache gets to where it belongs, if that is more than a copy.
+    """
     check_scope(storage_scope, block)
     scope, stmt, buffer = scope_root(block), block.block, region.buffer
     check_stage_pipeline(state, scope)
-    location = _location(state, block, scope, buffer, is_read)
     old = _single_point(block, region)
+    location = _location(state, block, scope, buffer, old, is_read, back)
+    added = None if back is None else back.added
     other = stmt.writes if is_read else stmt.reads if stmt.init is None else ()
-    if region_of(other, buffer) is not None:
+    if region_of(other, buffer) is not None and added is None:
         raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
-    if not is_read:
+    if not is_read and added is None:
         check_starts(state, block, buffer, "a cache")
     new, shape = _mapped(block, index_map)
     kept = _kept_axes(block, old, new)
     _check_distinct(block, kept, old, new)
-    check_inside(block, buffer, old, instances=True)
-    if is_read:
-        _check_known(state, block, scope, buffer, old)
+    if added is None:  # which every instance does
+        check_inside(block, buffer, old, instances=True)
     name = f"{buffer.name}_{storage_scope}"
     cache = make_buffer(
         shape, str(buffer.dtype), name, scope=storage_scope, data_alignment=buffer.data_alignment
     )
-    stage, copy = _stage(state, block, location.place, kept, buffer, cache, old, new, name, is_read)
-    rewriter = UseInstead.at(buffer, cache, new, writes=not is_read)
+    finish = None if back is None else back.finished
+    stage, copy = _stage(
+        state, block, location.place, kept, buffer, cache, old, new, name, is_read, finish
+    )
+    if back is None or is_read:
+        rewriter = UseInstead.at(buffer, cache, new, writes=not is_read)
+    else:
+        rewriter = IntoCache(stmt, buffer, cache, new, back)
     insert_cache(state, scope, location, [(0, stage)], [block], rewriter, cache)
     return state.sref(copy)
 
 
 def _location(
-    state: ScheduleState, block: StmtSRef, scope: StmtSRef, buffer: Buffer, is_read: bool
+    state: ScheduleState,
+    block: StmtSRef,
+    scope: StmtSRef,
+    buffer: Buffer,
+    old: Sequence[Expr],
+    is_read: bool,
+    back: WriteBack | None,
 ) -> Location:
+    if not is_read and back is not None:
+        return location_after(state, block, scope, buffer)
     writer = only_writer(state, scope, buffer)
+    first = _when_known(state, block, scope, buffer, old, writer) if is_read else 0
     if writer is None:
-        return Location(scope, 0)
+        return Location(scope, first)
     order = block_scope(state, scope.block).blocks
     readers = [block] if is_read else consumers(state, block)
     return before_first(writer, readers, scope, order)
 
 
-def _check_known(
-    state: ScheduleState, block: StmtSRef, scope: StmtSRef, buffer: Buffer, old: Sequence[Expr]
-) -> None:
-    """Refuse to copy what indices say that are made in the same scope, maybe after the copy."""
-    writers = block_scope(state, scope.block).writers
+def _when_known(
+    state: ScheduleState,
+    block: StmtSRef,
+    scope: StmtSRef,
+    buffer: Buffer,
+    old: Sequence[Expr],
+    writer: StmtSRef | None,
+) -> int:
+    """Before which statement of a scope it is known what is read, as indices are made by then.
+
+    Refuses indices that are made too late for a copy.
+    """
+    made, first = block_scope(state, scope.block).writers, 0
     for load in (n for index in old for n in post_order(index) if isinstance(n, BufferLoad)):
-        if load.buffer in writers:
-            raise refuse(
-                f"which elements of {buffer.name!r} {name_of(block)} reads is in "
-                f"{load.buffer.name!r}, which {writers[load.buffer][0].name_hint!r} writes",
-                at=[block, state.sref(writers[load.buffer][0])],
-                hint="use reindex",
-            )
+        for maker in made.get(load.buffer, ()):
+            after = index_in(scope, state.sref(maker)) + 1
+            if writer is not None or after > index_in(scope, block):
+                raise refuse(
+                    f"which elements of {buffer.name!r} {name_of(block)} reads is in "
+                    f"{load.buffer.name!r}, which {maker.name_hint!r} writes",
+                    at=[block, state.sref(maker)],
+                    hint="use reindex",
+                )
+            first = max(first, after)
+    return first
 
 
 def _single_point(block: StmtSRef, region: BufferRegion) -> list[Expr]:
@@ -177,6 +213,7 @@ def _stage(
     new: Sequence[Expr],
     name: str,
     is_read: bool,
+    finish: Callable[[Block], Block] | None,
 ) -> tuple[Stmt, Block]:
     """The copy, in loops of its own like those around the block, and its block."""
     realize = state.realize(block)
@@ -194,15 +231,33 @@ def _stage(
         copy = copy_block(axes, buffer, there, cache, here, name)
     else:
         copy = copy_block(axes, cache, here, buffer, there, name)
+    copy = copy if finish is None else finish(copy)
     values = tuple(value_of[axis.var] for axis in kept)
+    if addition_of(state, copy) is not None:
+        _check_once(block, BlockRealize(values, predicate, copy), inside, loops)
     return under_copies(loops, BlockRealize(values, predicate, copy), plain=True), copy
+
+
+def _check_once(
+    block: StmtSRef, realize: BlockRealize, inside: Sequence[For], loops: Sequence[For]
+) -> None:
+    """Refuse to add a result several times, as loops do that place and reduce."""
+    outside = [sref.loop for sref in loops_above(block) if sref.loop not in inside]
+    fault = repetition_fault(realize, outside, loops)
+    if fault is not None:
+        raise refuse(
+            f"{fault}, so results of {name_of(block)} would be added more than once",
+            at=[block],
+            hint="take this step before loops that place are fused with loops that reduce",
+        )
 
 
 def _without(block: StmtSRef, predicate: Expr, gone: frozenset[Var]) -> Expr:
     """The parts of a condition that are not on the loops that the copy does not have."""
     result: Expr = const(True)
+    loops = {sref.loop.loop_var for sref in loops_above(block)}
     for part in conjuncts(predicate):
-        used = free_vars(part)
+        used = free_vars(part) & loops
         if used.isdisjoint(gone):
             result = binary(And, result, part)
         elif not used <= gone:

@@ -29,17 +29,25 @@ from ..state import ScheduleState
 def run_together(
     state: ScheduleState, loop: StmtSRef, kind: str, axis: IterVar | None = None
 ) -> None:
-    """Change the kind of a loop after checking that its iterations may run in any order.
+    """Change the kind of a loop after checking that its iterations may run in any order."""
+    check_together(state, loop, "" if axis is None else axis.thread_tag)
+    state.replace(loop, loop.loop.replace(kind=kind, thread_binding=axis))
+
+
+def check_together(state: ScheduleState, loop: StmtSRef, tag: str = "") -> None:
+    """Refuse a loop whose iterations may not run in any order, or at the same time.
 
     1. The blocks inside are complete or reductions within the loop.
     2. The iterations do not write the same elements of what is seen outside of the loop; threads
        may, where they write the same values.
     3. The loop runs no iteration variables but data-parallel ones; indices of threads may run
        reduction variables, which makes a cross-thread reduction.
+
+    Args:
+        tag: of the threads, if there are any.
     """
     if state.enable_check:
         check_compact_dataflow(state, loop)
-    tag = "" if axis is None else axis.thread_tag
     reduces = tag.startswith("threadIdx")
     var = loop.loop.loop_var
     for realize in collect(loop.loop.body, BlockRealize):
@@ -61,7 +69,6 @@ def run_together(
         _check_apart(state, loop, tag)
         if not tag:
             check_own_results(state, loop)
-    state.replace(loop, loop.loop.replace(kind=kind, thread_binding=axis))
 
 
 def _check_apart(state: ScheduleState, loop: StmtSRef, tag: str) -> None:

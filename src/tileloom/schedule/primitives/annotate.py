@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...expr import Expr
+from ..analysis.additions import ATOMIC
 from ..errors import name_of, refuse
 from ..instruction import AnyRef, ValueRef, primitive
 from ..sref import Referable, StmtSRef
 from ..state import ScheduleState
+from ._write_back import add_atomically
 
 
 @primitive("Annotate", coordinates=True)
 def annotate(state: ScheduleState, block_or_loop: AnyRef, ann_key: str, ann_val: ValueRef) -> None:
     """Attach a note to a loop, block or sparse iteration; one that has the key keeps what it has.
+
+    With "atomic" a block that stores one element adds it atomically from then on (SparseTIR), a
+    block that adds goes on to add. One with a `T.init()` stays: `reverse_cache_write` adds what it
+    makes.
 
     Args:
         ann_key: the key.
@@ -23,6 +29,8 @@ def annotate(state: ScheduleState, block_or_loop: AnyRef, ann_key: str, ann_val:
     known = _annotations(block_or_loop)
     kept = _kept(ann_val)
     if ann_key not in known:
+        if ann_key == ATOMIC and kept and block_or_loop.is_block:
+            add_atomically(state, block_or_loop)
         _set(state, block_or_loop, {**known, ann_key: kept})
 
 

@@ -15,7 +15,7 @@ from ...expr import (
     substitute,
 )
 from ...tir import Block, BlockRealize, BufferRegion, Stmt, seq, substitute_stmt
-from ..analysis.blocks import check_reduction, loaded_points
+from ..analysis.blocks import check_reduction, is_output, loaded_points
 from ..analysis.order import repetition_fault
 from ..analysis.regions import conjuncts, substituted
 from ..analysis.scope import accessed_buffers
@@ -60,9 +60,12 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
     >>> sch.get(init).name_hint, [sch.get(b).name_hint for b in sch.get_child_blocks(i)]
     ('B_init', ['B_init', 'B_update'])
     """
-    if state.enable_check:
-        check_reduction(state, block, masked=_leaves_out_whole_results(state, block))
     require_around(loop, block)
+    if state.enable_check:
+        # More than is updated may be started of what nobody else has made anything of.
+        more = not is_output(state, block) and _stays_inside(state.realize(block), block)
+        masked = more or _leaves_out_whole_results(state, block)
+        check_reduction(state, block, loop, masked)
     _check_no_reduction_outside(state, block, loop)
     if state.enable_check:
         _check_no_repetition(state, block, loop)
@@ -130,6 +133,18 @@ def _check_runs(block: StmtSRef, loop: StmtSRef) -> None:
             )
         known.bind(inner.loop.loop_var, inner.loop.domain)
         variables.add(inner.loop.loop_var)
+
+
+def _stays_inside(realize: BlockRealize, block: StmtSRef) -> bool:
+    """Whether instances are in their domains also where conditions on reductions do not hold."""
+    known = Analyzer({outer.loop.loop_var: outer.loop.domain for outer in loops_above(block)})
+    pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    placing = [(axis, value) for axis, value in pairs if axis.iter_type == SPATIAL]
+    return all(
+        known.can_prove(value >= axis.domain.min)
+        and known.can_prove(value < axis.domain.min + axis.domain.extent)
+        for axis, value in placing
+    )
 
 
 def _check_start_is_there(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:

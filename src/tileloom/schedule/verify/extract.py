@@ -185,8 +185,9 @@ class _Walk:
 
     def block(self, realize: BlockRealize, frame: Frame) -> None:
         block = realize.block
-        values = tuple(self.evaluate(value, frame.at(0)) for value in realize.iter_values)
-        frame = frame.where(self.evaluate(realize.predicate, frame.at(0))).at(1)
+        running = frame.where(self.evaluate(realize.predicate, frame.at(0)))
+        values = tuple(self.evaluate(value, running.at(0)) for value in realize.iter_values)
+        frame = running.at(1)
         place = Instance(
             block, frame.place, values, len(frame.dims), frame.path, frame.domain, frame.exact,
             frame.space,
