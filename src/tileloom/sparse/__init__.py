@@ -10,8 +10,8 @@ room(
     **{
         "arrays": "",
         "convert": "",
-        "tileloom.frontend.sparse": "ConvolutionMap Relations convolution_map explain_spmm"
-        " relations rgms sparse_conv spmm",
+        "tileloom.frontend.sparse": "ConvolutionMap Relations convolution_map explain_sddmm"
+        " explain_spmm relations rgms sddmm sparse_conv spmm",
         "tileloom.sparse.convert": "column_part_hyb condense csf_to_ell3d",
         "closed_form": "specialize_buffer",
         "decompose": "format_decompose",

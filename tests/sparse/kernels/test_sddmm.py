@@ -56,10 +56,11 @@ def test_groups(k: int, dtype: str, lanes: int, values: str, ahead: int) -> None
     kernel = build(sddmm_groups(SddmmCase(k, dtype, "int32", lanes, values, ahead, 2)))
     for shape in (FEW, MANY, SINGLE, NONE):
         mask, x, y = operands(shape, k, dtype)
+        given = [x, y, mask.data] if values == "multiply" else [x, y]
         of_elements = rows(mask).astype("int32"), mask.indices.astype("int32")
         for units in (1, 3):
             found = np.zeros(mask.nnz, dtype)
-            kernel(mask.data, x, y, found, *of_elements, *mask.shape, mask.nnz, units)
+            kernel(*given, found, *of_elements, *mask.shape, mask.nnz, units)
             check(found, mask, x, y, values)
 
 
@@ -77,9 +78,10 @@ def test_parts(k: int, tile: int, dtype: str, lanes: int, values: str) -> None:
     kernel = build(sddmm_parts(SddmmCase(k, dtype, "int32", lanes, values, 16, 2), tile))
     for shape in (FEW, MANY, SINGLE, NONE):
         mask, x, y = operands(shape, k, dtype)
+        given = [x, y, mask.data] if values == "multiply" else [x, y]
         index = mask.indptr.astype("int32"), mask.indices.astype("int32")
         for units, long, width in ((1, 50, 37), (3, 1, 100), (2, 10**6, 10), (3, 8, 1000)):
             found = np.zeros(mask.nnz, dtype)
             sizes = (*mask.shape, mask.nnz, units, long, width)
-            kernel(mask.data, x, y, found, *index, *sizes)
+            kernel(*given, found, *index, *sizes)
             check(found, mask, x, y, values)

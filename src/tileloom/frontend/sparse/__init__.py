@@ -2,6 +2,8 @@
 
 from .convolution import ConvolutionMap, convolution_map, sparse_conv
 from .rgms import Relations, relations, rgms
+from .sddmm import sddmm
+from .sddmm_plan import explain_sddmm
 from .spmm import spmm
 from .spmm_plan import explain_spmm
 
@@ -9,9 +11,11 @@ __all__ = [
     "ConvolutionMap",
     "Relations",
     "convolution_map",
+    "explain_sddmm",
     "explain_spmm",
     "relations",
     "rgms",
+    "sddmm",
     "sparse_conv",
     "spmm",
 ]

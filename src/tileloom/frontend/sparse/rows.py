@@ -31,18 +31,32 @@ def compressed_rows(array: Any, parts: Sparse, what: str) -> tuple[Structure, Ar
         ShapeError: it is no matrix.
         UnsupportedError: it is in a GPU's memory.
     """
+    structure, source = row_order(array, parts, what)
+    return structure, in_row_order(parts.data, structure, source)
+
+
+def row_order(array: Any, parts: Sparse, what: str) -> tuple[Structure, Array | None]:
+    """As `compressed_rows`, with the places of values among the matrix's own in place of these.
+
+    They are None where the values are in order.
+    """
     check_on_cpu(parts, what)
     if len(parts.shape) != 2:
         raise ShapeError(f"{what} has shape {parts.shape}, which is no matrix")
     if type(parts) is Csr:
-        structure = structure_of(array, parts)
-        nnz = structure.nnz
-        return structure, parts.data if len(parts.data) == nnz else parts.data[:nnz]
-    structure, source = remembered(array, parts, lambda: _converted(parts))
-    return structure, _values(parts)[source]
+        return structure_of(array, parts), None
+    return remembered(array, parts, lambda: _converted(parts))
 
 
-def _converted(parts: Sparse) -> tuple[Structure, Array]:
+def in_row_order(values: Array, structure: Structure, source: Array | None) -> Array:
+    """A matrix's own values in the order of its rows, for what `row_order` gives."""
+    if source is not None:
+        ordered: Array = values.reshape(-1)[source]
+        return ordered
+    return values if len(values) == structure.nnz else values[: structure.nnz]
+
+
+def _converted(parts: Sparse) -> tuple[Structure, Array | None]:
     """The structure by rows, and for each element where its value is."""
     match parts:
         case Csc():
@@ -52,16 +66,13 @@ def _converted(parts: Sparse) -> tuple[Structure, Array]:
         case Coo():
             rows, columns = parts.coords
             csr = coo_to_csr(rows, columns, parts.shape)
-            return Structure(csr.indptr, csr.indices, parts.shape), csr.source
+            is_ordered = bool(np.all(csr.source[:-1] < csr.source[1:]))
+            source = None if is_ordered else csr.source
+            return Structure(csr.indptr, csr.indices, parts.shape), source
         case Bsr() | Bsc():
             return _of_blocks(parts)
         case _:
             raise UnsupportedError(f"a matrix in the format {parts.format}")
-
-
-def _values(parts: Sparse) -> Array:
-    values: Array = parts.data.reshape(-1)
-    return values
 
 
 def _of_blocks(parts: Bsr | Bsc) -> tuple[Structure, Array]:

@@ -41,8 +41,9 @@ def sddmm_groups(case: SddmmCase) -> PrimFunc:
     A group is as many neighbouring elements as a vector has lanes, whatever rows they are in, so
     that rows of few elements do not leave lanes without work.
 
-    Parameters: values[nnz], x[m, features], y[n, features], out[nnz], rows[nnz] and columns[nnz]
-    of the elements, m, n, nnz and `units`, into how many parts the elements are divided.
+    Parameters: x[m, features], y[n, features], values[nnz] unless they are ignored, out[nnz],
+    rows[nnz] and columns[nnz] of the elements, m, n, nnz and `units`, into how many parts the
+    elements are divided.
     """
     t = KernelText()
     dots = _dots(case)
@@ -86,15 +87,17 @@ def function(
     """
     numbers = ", ".join(f"{name}: T.int64" for name in ("m", "n", "nnz", *scalars))
     t("@T.prim_func")
-    arrays = ", ".join(f"{name}: T.handle" for name in "axyo")
+    weighs = case.values == "multiply"
+    arrays = ", ".join(f"{name}: T.handle" for name in ("xyao" if weighs else "xyo"))
     with t.inside(f"def sddmm({arrays}, {indices}, {numbers}):"):
         t(
             "T.func_attr({'tir.noalias': True})",
-            f"A = T.match_buffer(a, (nnz,), '{case.dtype}')",
             f"B = T.match_buffer(x, (m, {case.features}), '{case.dtype}')",
             f"C = T.match_buffer(y, (n, {case.features}), '{case.dtype}')",
             f"O = T.match_buffer(o, (nnz,), '{case.dtype}')",
         )
+        if weighs:
+            t(f"A = T.match_buffer(a, (nnz,), '{case.dtype}')")
         yield
 
 

@@ -1,0 +1,127 @@
+"""Which kernel computes a sampled product of two dense matrices, and why."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from ...base.aligned import LINE
+from ...base.record import Record
+from ...runtime import get_num_threads
+from ...sparse.arrays import view
+from ...sparse.kernels.sddmm import SddmmCase, sddmm_groups
+from ...sparse.kernels.sddmm_parts import sddmm_parts
+from ...target.machine import cache_sizes
+from .compiled import compiled, vector_bytes
+from .rows import compressed_rows
+from .structure import Structure
+
+Array = np.ndarray[Any, Any]
+
+# Multiplications below which threads would cost more than they save, and those below which a few
+# parts of work for each thread are enough.
+_SERIAL, _FEW = 60_000, 5_000_000
+# Bytes of the second matrix from which on its rows are fetched early; how many cache lines of
+# each, as the processor goes on with longer rows by itself; by how many elements short rows and
+# long ones are.
+_FETCHED, _LINES, _AHEAD, _AHEAD_OF_LONG = 1 << 20, 8, 16, 8
+# Vectors of a row that are multiplied at once, part by part.
+_TILE = 8
+# Elements that a row must have in a part, and in all, to be worth its while.
+_OF_PART, _LONG = 8, 64
+# The share of all elements that must be in such rows.
+_MOST = 0.5
+
+
+class SddmmPlan(Record):
+    """How a sampled product is computed.
+
+    Attributes:
+        format: "groups" or "parts".
+        kernel: the compiled kernel.
+        index: its arrays that say where elements are.
+        scalars: its arguments after the sizes.
+        reason: the statistics that decided.
+    """
+
+    format: str
+    kernel: Any
+    index: tuple[Array, Array]
+    scalars: tuple[int, ...]
+    reason: str
+
+
+def explain_sddmm(mask: Any, features: int, dtype: Any = "float32") -> str:
+    """How `sddmm(mask, x, y)` is computed for matrices of so many columns, and why.
+
+    >>> import scipy.sparse
+    >>> explain_sddmm(scipy.sparse.eye_array(4, format="csr", dtype="float32"), 16)
+    'groups: 16 columns; parts need a multiple of ...'
+    """
+    structure, _ = compressed_rows(mask, view(mask, what="mask"), "mask")
+    plan = planned(structure, features, np.dtype(dtype), "multiply")
+    return f"{plan.format}: {plan.reason}"
+
+
+def planned(structure: Structure, features: int, kind: np.dtype[Any], values: str) -> SddmmPlan:
+    """The plan for a structure, matrices of so many columns, and a type of four bytes or more."""
+    lanes = max(2, vector_bytes() // kind.itemsize)
+    ahead, lines = _fetches(structure.shape[1], features * kind.itemsize)
+    case = SddmmCase(
+        features, str(kind), str(structure.indices.dtype), lanes, values, ahead, lines
+    )  # fmt: skip
+    width = _part(structure, features, kind.itemsize, lanes)
+    if isinstance(width, str):
+        work = structure.nnz * features
+        units = 1 if work < _SERIAL else (4 if work < _FEW else 16) * get_num_threads()
+        index = _rows_of_elements(structure), structure.indices
+        return SddmmPlan("groups", compiled(sddmm_groups, case), index, (units,), width)
+    count = ceil(structure.shape[1] / width)
+    kernel = compiled(sddmm_parts, case, min(_TILE, features // lanes))
+    scalars = 4 * get_num_threads(), _long(count), width
+    reason = f"{structure.mean:.0f} elements a row, {count} parts of {width} rows"
+    return SddmmPlan("parts", kernel, (structure.indptr, structure.indices), scalars, reason)
+
+
+def _rows_of_elements(structure: Structure) -> Array:
+    found: Array | None = structure.plans.get("rows of elements")
+    if found is None:
+        rows = np.arange(structure.shape[0], dtype=structure.indptr.dtype)
+        found = structure.plans["rows of elements"] = np.repeat(rows, structure.lengths)
+    return found
+
+
+def _fetches(rows: int, width: int) -> tuple[int, int]:
+    """By how many elements rows of so many bytes are fetched early, and how many lines of each."""
+    lines = ceil(width / LINE)
+    if rows * width <= _FETCHED:
+        return 0, 0
+    return (_AHEAD if lines <= _LINES else _AHEAD_OF_LONG), min(lines, _LINES)
+
+
+def _long(count: int) -> int:
+    """From how many elements on rows go part by part, of so many parts."""
+    return max(_LONG, _OF_PART * count)
+
+
+def _part(structure: Structure, features: int, item: int, lanes: int) -> int | str:
+    """The rows of a part that stays in the second-level cache, or why there are none."""
+    if features % lanes or features < 4 * lanes:
+        return f"{features} columns; parts need a multiple of {lanes} from {4 * lanes} on"
+    tile = min(_TILE, features // lanes)
+    if features % (tile * lanes):
+        return f"{features} columns are no multiple of {tile * lanes}"
+    if structure.mean < _LONG:
+        return f"{structure.mean:.1f} elements a row; parts need rows of {_LONG} and more"
+    width = max(1, 6 * cache_sizes()[1] // 10 // (tile * lanes * item))
+    count = ceil(structure.shape[1] / width)
+    if count < 2:
+        return "the second matrix stays in the second-level cache"
+    if not structure.is_sorted:
+        return "the columns are not sorted"
+    share = structure.share_of_rows_from(_long(count))
+    if share < _MOST:
+        return f"{share:.0%} of the elements are in rows of {_long(count)} and more"
+    return width
