@@ -34,6 +34,7 @@ class Law:
         rows, edges: the sizes; as many columns as rows.
         alpha: the exponent of the degrees, which are at most `most`.
         empty: the fraction of rows without edges.
+        local: the fraction of edges that are near their row.
     """
 
     rows: int
@@ -41,6 +42,7 @@ class Law:
     alpha: float
     most: int
     empty: float = 0.0
+    local: float = LOCAL
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def draw(law: Law, seed: int = 2023) -> Graph:
     """A graph by a law; the same for the same seed."""
     rng = np.random.default_rng(seed)
     wanted = degrees(rng, law)
-    keys = _edges(rng, wanted)
+    keys = _edges(rng, wanted, law.local)
     indptr = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int32)
     values = rng.standard_normal(law.edges, np.float32)
     return Graph(indptr, (keys % law.rows).astype(np.int32), values)
@@ -129,10 +131,10 @@ def _shifted(sizes: Array, alpha: float, mean: float) -> Array:
     return law(high - 1)
 
 
-def _edges(rng: np.random.Generator, wanted: Array) -> Array:
+def _edges(rng: np.random.Generator, wanted: Array, local: float) -> Array:
     """The sorted keys row * rows + column of distinct edges, as many in each row as wanted."""
     rows = len(wanted)
-    columns = _column_law(rng, rows)
+    columns = _column_law(rng, rows, local)
     keys, missing = np.empty(0, np.int64), wanted
     for _ in range(DRAWS):
         row = np.repeat(np.arange(rows), missing)
@@ -141,14 +143,14 @@ def _edges(rng: np.random.Generator, wanted: Array) -> Array:
     return np.sort(np.concatenate([keys, *_free(rng, keys, missing)]))
 
 
-def _column_law(rng: np.random.Generator, rows: int) -> Callable[[Array], Array]:
+def _column_law(rng: np.random.Generator, rows: int, local: float) -> Callable[[Array], Array]:
     ranked = rng.permutation(rows)
 
     def columns(row: Array) -> Array:
         count = len(row)
         away = rng.geometric(min(1.0, 1 / (NEAR * rows)), count) * rng.choice((-1, 1), count)
         rank = np.minimum((rows + 1) ** rng.random(count) - 1, rows - 1).astype(np.int64)
-        return np.where(rng.random(count) < LOCAL, (row + away) % rows, ranked[rank])
+        return np.where(rng.random(count) < local, (row + away) % rows, ranked[rank])
 
     return columns
 

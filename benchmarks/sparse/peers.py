@@ -83,6 +83,22 @@ def spmm_tileloom(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
     return lambda: function(matrix, x, out=out)
 
 
+def spmm_rows(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
+    """Ours, row by row whatever the matrix is like."""
+    from tileloom.frontend.sparse.results import empty
+    from tileloom.frontend.sparse.spmm_plan import planned
+    from tileloom.frontend.sparse.structure import Structure
+
+    m, n = len(indptr) - 1, len(x)
+    structure = Structure(indptr, indices, (m, n))
+    plan = planned(structure, x.shape[1], x.dtype, "rows")
+    out = empty(m, x.shape[1], x.dtype)
+    return _returning(
+        (out,),
+        lambda: plan.streamed(data, x, out, indptr, indices, m, n, structure.nnz, plan.units),
+    )
+
+
 def spmm_scipy(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
     """One thread, by design."""
     matrix = csr(indptr, indices, data, len(x))
@@ -192,6 +208,7 @@ SPMM = {
     "numba balanced": spmm_numba_balanced,
     "c": spmm_c,
 }
+CHOICE = {"tileloom": spmm_tileloom, "rows": spmm_rows}
 SDDMM = {
     "tileloom": sddmm_tileloom,
     "torch": sddmm_torch,
@@ -200,6 +217,7 @@ SDDMM = {
 }
 
 __all__ = [
+    "CHOICE",
     "SDDMM",
     "SPMM",
     "csr",

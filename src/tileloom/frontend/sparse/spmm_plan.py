@@ -36,6 +36,8 @@ _CLEARLY = 0.8
 _SERIAL = 60_000
 # Bytes of the dense matrix from which on its rows are fetched early, and by which.
 _FETCHED, _AHEAD = 1 << 20, 4096
+# Cache lines of a row that are fetched; the hardware sees where that goes, and goes on.
+_LINES = 8
 
 FORMATS = ("rows", "parts")
 
@@ -114,12 +116,13 @@ def _by_rows(
 ) -> SpmmPlan:
     item, threads = kind.itemsize, get_num_threads()
     count = max(1, ceil(features / lanes))
-    most = 8 if count >= 32 else 4
+    most = 16 if count >= 32 else 4
     tile = ceil(count / ceil(count / most))
     fetched = structure.shape[1] * features * item > _FETCHED
-    ahead = max(8, _AHEAD // (tile * lanes * item)) if fetched else 0
+    ahead = max(8, _AHEAD // (min(tile, _LINES) * lanes * item)) if fetched else 0
     sets = 4 if count <= 2 and structure.mean >= 64 else 1
-    case = SpmmCase(features, str(kind), str(structure.indices.dtype), lanes, tile, ahead, sets)
+    index = str(structure.indices.dtype)
+    case = SpmmCase(features, str(kind), index, lanes, tile, ahead, sets, lines=_LINES)
     kernel = streamed = compiled(spmm_rows, case)
     is_large = structure.shape[0] * features * item > STREAMED
     if is_large and features % lanes == 0 and lanes * item >= 16:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...sparse.arrays import Bsc, Bsr, Coo, Csr, Sparse
-from ...sparse.convert import check_csr, has_sorted_indices
+from ...sparse.convert import check_csr, has_sorted_indices, transpose
 
 Array = np.ndarray[Any, Any]
 Found = TypeVar("Found")
@@ -30,7 +30,9 @@ class Structure:
         plans: what operators have decided for it.
     """
 
-    __slots__ = ("_is_sorted", "_lengths", "indices", "indptr", "nnz", "plans", "shape")
+    __slots__ = (
+        "_is_sorted", "_lengths", "_transposed", "indices", "indptr", "nnz", "plans", "shape",
+    )  # fmt: skip
 
     def __init__(self, indptr: Array, indices: Array, shape: tuple[int, int]) -> None:
         check_csr(indptr, indices, shape)
@@ -42,6 +44,7 @@ class Structure:
         self.plans: dict[Any, Any] = {}
         self._is_sorted: bool | None = None
         self._lengths: Array | None = None
+        self._transposed: tuple[Structure, Array] | None = None
 
     @property
     def is_sorted(self) -> bool:
@@ -61,6 +64,15 @@ class Structure:
         if self._lengths is None:
             self._lengths = np.diff(self.indptr)
         return self._lengths
+
+    @property
+    def transposed(self) -> tuple[Structure, Array]:
+        """The structure by columns, and for each of its elements which one it is by rows."""
+        if self._transposed is None:
+            found = transpose(self.indptr, self.indices, self.shape)
+            structure = Structure(found.indptr, found.indices, self.shape[::-1])
+            self._transposed = structure, found.source
+        return self._transposed
 
     def rows_from(self, length: int) -> int:
         """How many rows have at least so many elements."""

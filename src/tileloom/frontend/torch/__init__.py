@@ -7,9 +7,18 @@ specialize   programs for graphs with symbolic sizes   (sizes, size_expressions,
 report       what was left to PyTorch
 """
 
-from .backend import tileloom
-from .kernel import watching
-from .registry import operators
-from .report import CompileCounts, report
+from __future__ import annotations
 
-__all__ = ["CompileCounts", "operators", "report", "tileloom", "watching"]
+from ...base.late import room
+
+# Type checkers read `__init__.pyi`.
+room(
+    __name__,
+    backend="tileloom",
+    kernel="watching",
+    registry="operators",
+    report="CompileCounts report",
+    assemble="",
+    frozen="",
+    specialize="",
+)

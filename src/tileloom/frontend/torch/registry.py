@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from ...base.errors import InternalError
+from ...base.late import load
 
 #: Takes the call and its arguments, tensors of the graph where PyTorch has tensors; gives one
 #: tensor, or a tuple of them for operators with several results.
@@ -47,4 +48,5 @@ def lookup(name: str) -> Handler | None:
 
 def operators() -> list[str]:
     """The overloads that are compiled, by name."""
+    load(f"{__package__}.ops")  # registers them
     return sorted(_HANDLERS)

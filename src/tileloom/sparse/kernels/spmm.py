@@ -25,6 +25,7 @@ class SpmmCase(NamedTuple):
         tile: vectors of a result that are summed at once, in registers.
         ahead: elements of the sparse matrix by which rows of the dense one are fetched early; 0 for
             not at all.
+        lines: how many cache lines of a tile are fetched; the hardware goes on by itself.
         sets: sums that go on next to each other, for rows of many elements.
         aligned: the result's rows start at multiples of so many bytes and are written past the
             caches; 0 where they are not.
@@ -38,6 +39,7 @@ class SpmmCase(NamedTuple):
     ahead: int = 0
     sets: int = 1
     aligned: int = 0
+    lines: int = 16
 
     @property
     def item(self) -> int:
@@ -153,7 +155,7 @@ def add_element(t: KernelText, case: SpmmCase, tile: Tile, base: str, place: str
         last = f"T.Cast('{case.idtype}', nnz) - T.{case.idtype}(1)"
         t(f"f{k}: T.{case.idtype} = X[T.min({p} + {case.ahead}, {last})]")
         bytes_of_tile = (tile[-1][0] + tile[-1][1]) * case.item
-        for byte in range(0, bytes_of_tile, _LINE):
+        for byte in range(0, min(bytes_of_tile, case.lines * _LINE), _LINE):
             at = ramp(base, byte // case.item, 1)
             t(f"T.evaluate(T.prefetch(T.address_of(B[f{k}, {at}]), 0, 3, 1))")
     for first, lanes in tile:
