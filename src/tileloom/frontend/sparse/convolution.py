@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.errors import ArgumentError, DTypeError, ShapeError
 from ...base.record import Record
-from ...sparse.arrays import dense
+from .operands import undifferentiated
 from .rgms import Relations, relations_of, rgms
 
 Array = np.ndarray[Any, Any]
@@ -113,7 +113,7 @@ def sparse_conv(points: ConvolutionMap, x: Any, w: Any, out: Any = None) -> Any:
     >>> sparse_conv(found, x, w).ravel().tolist()
     [3.0, 3.0, 3.0]
     """
-    weights = dense(w, what="w").array
+    weights = undifferentiated(w, "w", "sparse_conv")
     count = len(points.relations)
     if weights.shape[:-2] not in (points.kernel_size, (count,)):
         raise ShapeError(
@@ -122,7 +122,7 @@ def sparse_conv(points: ConvolutionMap, x: Any, w: Any, out: Any = None) -> Any:
         )
     flat = weights.reshape(count, *weights.shape[-2:])
     found = points.relations
-    kind = np.result_type(dense(x, what="x").array, flat)
+    kind = np.result_type(undifferentiated(x, "x", "sparse_conv"), flat)
     if kind.kind != "f":
         raise DTypeError(f"sparse_conv computes with floating-point numbers, not {kind}")
     if found.values.dtype != kind:

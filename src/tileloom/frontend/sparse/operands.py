@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ShapeError, UnsupportedError
-from ...sparse.arrays import DenseOperand, Sparse
+from ...sparse.arrays import DenseOperand, Sparse, dense
 from .kinds import KINDS, computed_as
 
 Array = np.ndarray[Any, Any]
@@ -40,6 +40,21 @@ def check_columns(x: Any, shape: tuple[int, ...]) -> None:
             f"a has shape {shape} and x has shape {x.shape}: x must be a matrix of {shape[1]} rows",
             hint="a product with a vector is spmv(a, x)",
         )
+
+
+def undifferentiated(x: Any, what: str, operator: str) -> Any:
+    """The array of a dense operand of an operator of which no gradients are recorded.
+
+    Raises:
+        UnsupportedError: one is asked for.
+    """
+    operand = dense(x, what=what)
+    if operand.requires_grad:
+        raise UnsupportedError(
+            f"{what} requires a gradient, which {operator} does not record",
+            hint=f"{what}.detach(), or torch.no_grad()",
+        )
+    return operand.array
 
 
 def check_on_cpu(parts: Sparse, what: str) -> None:

@@ -54,3 +54,16 @@ def converted(result: Array, kind: np.dtype[Any], out: Any = None) -> Array:
     memory = given(out, result.shape, kind)
     memory[...] = result
     return memory
+
+
+def refuse_out(out: Any) -> None:
+    """Refuse an array for a result of which gradients are recorded.
+
+    Raises:
+        ArgumentError: there is one.
+    """
+    if out is not None:
+        raise ArgumentError(
+            "out= cannot be given where a gradient is recorded",
+            hint="call it under torch.no_grad(), or without out=",
+        )

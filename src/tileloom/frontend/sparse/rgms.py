@@ -10,12 +10,13 @@ import numpy as np
 from ...base.errors import DTypeError, ShapeError, UserError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import Coo, dense, dense_like, view
+from ...sparse.arrays import Coo, dense_like, view
 from ...sparse.convert import coo_to_csr
 from ...sparse.kernels.rgms import RgmsCase
 from ...sparse.kernels.rgms import rgms as kernel_of
 from .compiled import compiled, vector_bytes
 from .kinds import computed_as
+from .operands import undifferentiated
 from .results import given
 from .rows import compressed_rows
 
@@ -158,7 +159,9 @@ def rgms(adjacency: Any, x: Any, w: Any, out: Any = None) -> Any:
            [3.]], dtype=float32)
     """
     known = relations(adjacency)
-    features, weights = dense(x, what="x").array, dense(w, what="w").array
+    features, weights = (
+        undifferentiated(array, what, "rgms") for array, what in ((x, "x"), (w, "w"))
+    )
     count, m, n = known.shape
     if features.ndim != 2 or len(features) != n:
         raise ShapeError(f"x has shape {features.shape}, the relations have {n} columns")

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ArgumentError, ShapeError, UnsupportedError
-from ...sparse.arrays import dense, view, with_values
+from ...base.late import load
+from ...sparse.arrays import dense, requires_grad, view, with_values
 from .kinds import computed_as
-from .results import given
+from .results import given, refuse_out
 from .rows import in_row_order, row_order
 from .sddmm_plan import planned
 from .structure import Structure
@@ -45,7 +46,8 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
         DTypeError: there is no kernel for the types.
 
     The index arrays of `mask` are checked when it is seen for the first time, and what suits its
-    structure is decided then; changes of them in place are not noticed.
+    structure is decided then; changes of them in place are not noticed. For tensors that require
+    gradients these are recorded, if `mask` is a tensor.
 
     >>> import numpy as np, scipy.sparse
     >>> mask = scipy.sparse.csr_array(np.float32([[0, 1], [2, 0]]))
@@ -57,7 +59,11 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
     if values not in ("multiply", "ignore"):
         raise ArgumentError(f"values={values!r}", hint='"multiply" or "ignore"')
     parts = view(mask, what="mask")
-    left, right = dense(x, what="x").array, dense(y, what="y").array
+    first, second = dense(x, what="x"), dense(y, what="y")
+    if first.requires_grad or second.requires_grad or requires_grad(mask):
+        refuse_out(out)
+        return load("tileloom.frontend.torch.sparse_gradients").sddmm(mask, x, y, values)
+    left, right = first.array, second.array
     structure, source = row_order(mask, parts, "mask")
     _check(left, right, structure.shape)
     own = parts.data

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...base.aligned import LINE
-from ...sparse.arrays import Bsc, Bsr, DenseOperand, Sparse, dense, dense_like, view
+from ...base.late import load
+from ...sparse.arrays import Bsc, Bsr, DenseOperand, dense, dense_like, requires_grad, view
 from .bsr import bsr_spmm, has_kernel
 from .operands import check_columns, promoted
-from .results import converted, empty, given
+from .results import converted, empty, given, refuse_out
 from .rows import compressed_rows
 from .spmm_plan import planned
+from .structure import Structure
+
+Array = np.ndarray[Any, Any]
 
 
 def spmm(a: Any, x: Any, out: Any = None) -> Any:
@@ -30,7 +36,8 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
         DTypeError: there is no kernel for the types.
 
     The index arrays of `a` are checked when it is seen for the first time, and what suits its
-    structure is decided then; changes of them in place are not noticed.
+    structure is decided then; changes of them in place are not noticed. For tensors that require
+    gradients these are recorded: `a` gets a sparse one of its structure.
 
     >>> import numpy as np, scipy.sparse
     >>> a = scipy.sparse.csr_array(np.float32([[0, 1], [2, 0]]))
@@ -40,16 +47,20 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     """
     parts = view(a, what="a")
     operand = dense(x, what="x")
+    if operand.requires_grad or requires_grad(a):
+        refuse_out(out)
+        recorded: Any = load("tileloom.frontend.torch.sparse_gradients").spmm(a, x)
+        return recorded
     check_columns(operand.array, parts.shape)
     if isinstance(parts, Bsr | Bsc) and has_kernel(parts):
         result = bsr_spmm(a, parts, operand, out)
     else:
-        result = _by_rows(a, parts, operand, out)
+        result = product(*compressed_rows(a, parts, "a"), operand, out)
     return out if out is not None else dense_like(result, x)
 
 
-def _by_rows(a: Any, parts: Sparse, operand: DenseOperand, out: Any) -> Any:
-    structure, values = compressed_rows(a, parts, "a")
+def product(structure: Structure, values: Array, operand: DenseOperand, out: Any = None) -> Array:
+    """The product of a matrix by rows with a dense one."""
     values, columns, kind = promoted(values, operand, "a @ x")
     m, n = structure.shape
     features, found = columns.shape[1], columns.dtype

@@ -5,6 +5,7 @@ parts        the graph cut by operators without a rule   (registry, call, ops/)
 assemble     parts compiled and joined                   (layout, kernel)
 specialize   programs for graphs with symbolic sizes   (sizes, size_expressions, guards; sized)
 report       what was left to PyTorch
+sparse_gradients  gradients of the operators of `tileloom.sparse`
 """
 
 from __future__ import annotations
