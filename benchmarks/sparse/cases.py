@@ -26,6 +26,7 @@ _CHUNK = 1 << 16
 def workloads() -> list[Workload]:
     """All of them, by table."""
     found = [spmm(name, graph(name), k) for name in graphs.GRAPHS for k in WIDTHS]
+    found += [spmv(name, graph(name)) for name in graphs.GRAPHS]
     found += [sddmm(name, graph(name), k) for name in graphs.GRAPHS for k in WIDTHS]
     found += [attend(name, graph(name), k) for name in graphs.GRAPHS for k in ATTENTION_WIDTHS]
     found += [blocked(*case) for case in BLOCKED]
@@ -49,6 +50,20 @@ def spmm(name: str, load: Load, width: int) -> Workload:
     return Workload(
         f"spmm_{name}_{width}", inputs, product, peers.SPMM, atol=_error(name),
         flops=2 * edges * width, moved=8 * edges + 4 * rows + 8 * rows * width,
+    )  # fmt: skip
+
+
+def spmv(name: str, load: Load) -> Workload:
+    """A graph's matrix times a vector."""
+    edges, rows = _sizes(name)
+
+    def inputs(rng: np.random.Generator) -> tuple[Array, ...]:
+        g = load()
+        return g.indptr, g.indices, g.data, rng.standard_normal(g.rows, np.float32)
+
+    return Workload(
+        f"spmv_{name}", inputs, product, peers.SPMV, atol=_error(name),
+        flops=2 * edges, moved=8 * edges + 12 * rows,
     )  # fmt: skip
 
 
@@ -149,4 +164,4 @@ def _attention(indptr: Array, indices: Array, data: Array, q: Array, k: Array, v
     return product(indptr, indices, weights, v)
 
 
-__all__ = ["WIDTHS", "attend", "blocked", "call", "product", "sddmm", "spmm", "workloads"]
+__all__ = ["WIDTHS", "attend", "blocked", "call", "product", "sddmm", "spmm", "spmv", "workloads"]

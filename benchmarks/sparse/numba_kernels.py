@@ -36,6 +36,16 @@ def spmm_balanced(cuts: Any, indptr: Any, indices: Any, data: Any, x: Any, out: 
 
 
 @compiled
+def spmv(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:
+    """A loop over the rows."""
+    for i in prange(len(indptr) - 1):
+        total = np.float32(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * x[indices[p]]
+        out[i] = total
+
+
+@compiled
 def sddmm(indptr: Any, indices: Any, data: Any, x: Any, y: Any, out: Any) -> None:
     """A loop over the rows."""
     for i in prange(len(indptr) - 1):
@@ -67,4 +77,4 @@ def balance(indptr: np.ndarray[Any, Any], parts: int) -> np.ndarray[Any, Any]:
     return np.searchsorted(work, np.linspace(0, work[-1], parts + 1)).astype(np.int64)
 
 
-__all__ = ["balance", "sddmm", "softmax", "spmm", "spmm_balanced"]
+__all__ = ["balance", "sddmm", "softmax", "spmm", "spmm_balanced", "spmv"]

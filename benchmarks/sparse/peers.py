@@ -153,6 +153,36 @@ def spmm_c(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
     return _returning(arguments, native.prepare("spmm", *arguments))
 
 
+def spmv_tileloom(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
+    """Ours, into an array that is there."""
+    function, matrix = tileloom("spmv"), csr(indptr, indices, data, len(x))
+    out = np.empty(len(indptr) - 1, x.dtype)
+    return lambda: function(matrix, x, out=out)
+
+
+def spmv_torch(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
+    """`torch.mv`."""
+    library = torch()
+    matrix = torch_csr(library, csr(indptr, indices, data, len(x)))
+    tensor = library.from_numpy(x)
+    return lambda: library.mv(matrix, tensor)
+
+
+def spmv_mkl(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
+    """MKL, into an array that is there."""
+    library, matrix = mkl(), csr(indptr, indices, data, len(x))
+    out = np.empty(len(indptr) - 1, x.dtype)
+    return lambda: mkl_product(library, matrix, x, out)
+
+
+def spmv_numba(indptr: Array, indices: Array, data: Array, x: Array) -> Call:
+    """Rows as they come."""
+    from . import numba_kernels
+
+    out = np.empty(len(indptr) - 1, x.dtype)
+    return _running(numba_kernels.spmv, indptr, indices, data, x, out)
+
+
 def sddmm_tileloom(indptr: Array, indices: Array, data: Array, x: Array, y: Array) -> Call:
     """Ours."""
     function, matrix = tileloom("sddmm"), csr(indptr, indices, data, len(y))
@@ -209,6 +239,13 @@ SPMM = {
     "c": spmm_c,
 }
 CHOICE = {"tileloom": spmm_tileloom, "rows": spmm_rows}
+SPMV = {
+    "tileloom": spmv_tileloom,
+    "mkl": spmv_mkl,
+    "torch": spmv_torch,
+    "scipy": spmm_scipy,
+    "numba": spmv_numba,
+}
 SDDMM = {
     "tileloom": sddmm_tileloom,
     "torch": sddmm_torch,
@@ -220,6 +257,7 @@ __all__ = [
     "CHOICE",
     "SDDMM",
     "SPMM",
+    "SPMV",
     "csr",
     "mkl",
     "mkl_product",

@@ -8,6 +8,7 @@ from ..frontend.sparse import rgms as rgms
 from ..frontend.sparse import sddmm as sddmm
 from ..frontend.sparse import sparse_conv as sparse_conv
 from ..frontend.sparse import spmm as spmm
+from ..frontend.sparse import spmv as spmv
 from . import arrays as arrays
 from . import convert as convert
 from .closed_form import specialize_buffer as specialize_buffer

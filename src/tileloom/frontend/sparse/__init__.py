@@ -6,6 +6,7 @@ from .sddmm import sddmm
 from .sddmm_plan import explain_sddmm
 from .spmm import spmm
 from .spmm_plan import explain_spmm
+from .spmv import spmv
 
 __all__ = [
     "ConvolutionMap",
@@ -18,4 +19,5 @@ __all__ = [
     "sddmm",
     "sparse_conv",
     "spmm",
+    "spmv",
 ]

@@ -64,3 +64,8 @@ def ramp(base: str, first: int, lanes: int) -> str:
 def spread(value: str, lanes: int) -> str:
     """A value in all lanes."""
     return value if lanes == 1 else f"T.Broadcast({value}, {lanes})"
+
+
+def first_lanes(count: str, lanes: int) -> str:
+    """A mask of the first `count` lanes of a vector; `count` is an int64."""
+    return f"T.Ramp(T.int64(0), T.int64(1), {lanes}) < T.Broadcast({count}, {lanes})"

@@ -1,0 +1,102 @@
+"""Products of sparse matrices with vectors, of arrays that people have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import ShapeError, UnsupportedError
+from ...base.record import Record
+from ...runtime import get_num_threads
+from ...sparse.arrays import dense, dense_like, view
+from ...sparse.kernels.spmv import SpmvCase, spmv_rows
+from .compiled import compiled, vector_bytes
+from .operands import promoted
+from .results import converted, given
+from .rows import compressed_rows
+from .structure import Structure
+
+# Multiplications below which threads would cost more than they save.
+_SERIAL = 60_000
+# Elements of a row, on average, from which on vectors are long ones, and several are summed.
+_LONG = 16
+# Vectors that gathers serve: their bytes, and those of their elements.
+_WIDE, _ITEMS = 32, (4, 8)
+
+
+class _Plan(Record):
+    """The compiled kernel, and into how many parts of work the rows are divided."""
+
+    kernel: Any
+    units: int
+
+
+def spmv(a: Any, x: Any, out: Any = None) -> Any:
+    """The product `a @ x` of a sparse matrix and a vector.
+
+    Args:
+        a: a sparse matrix of shape (m, n): of SciPy, PyTorch or pydata/sparse, or one of
+            `tileloom.sparse.arrays`.
+        x: a dense vector of n elements.
+        out: a contiguous array of m elements of the result's type for the result.
+
+    Returns:
+        `out`, or a new array of shape (m,): a tensor where `x` is one.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: there is no kernel for the types.
+
+    The index arrays of `a` are checked when it is seen for the first time; changes of them in place
+    are not noticed.
+
+    >>> import numpy as np, scipy.sparse
+    >>> a = scipy.sparse.csr_array(np.float32([[0, 1], [2, 0]]))
+    >>> spmv(a, np.float32([3, 4]))
+    array([4., 6.], dtype=float32)
+    """
+    parts = view(a, what="a")
+    operand = dense(x, what="x")
+    _check_vector(operand.array, parts.shape)
+    structure, values = compressed_rows(a, parts, "a")
+    values, vector, kind = promoted(values, operand, "a @ x")
+    m, n = structure.shape
+    found = vector.dtype
+    plan = structure.plans.get(("spmv", found))
+    if plan is None:
+        plan = structure.plans["spmv", found] = _planned(structure, found)
+    if out is None or kind != found:
+        result = np.empty(m, found)
+    else:
+        result = given(out, (m,), kind, x=vector, a=values)
+    plan.kernel(
+        values, vector, result, structure.indptr, structure.indices, m, n, structure.nnz, plan.units
+    )
+    if kind != found:
+        result = converted(result, kind, out)
+    return out if out is not None else dense_like(result, x)
+
+
+def _check_vector(x: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(x, np.ndarray):
+        raise UnsupportedError("x is in a GPU's memory: there are kernels for CPUs only")
+    if len(shape) == 2 and x.shape != (shape[1],):
+        raise ShapeError(
+            f"a has shape {shape} and x has shape {x.shape}: x must be a vector of {shape[1]}"
+            " elements",
+            hint="a product with a matrix is spmm(a, x)" if x.ndim == 2 else None,
+        )
+
+
+def _planned(structure: Structure, kind: np.dtype[Any]) -> _Plan:
+    item, width = kind.itemsize, vector_bytes()
+    is_long = structure.mean >= _LONG
+    if width < _WIDE or item not in _ITEMS:
+        lanes, sets = 1, 4 if is_long else 1
+    else:
+        lanes, sets = (width if is_long else _WIDE) // item, 2 if is_long else 1
+    case = SpmvCase(str(kind), str(structure.indices.dtype), lanes, item, sets)
+    work, threads = structure.nnz + 2 * structure.shape[0], get_num_threads()
+    units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * threads
+    return _Plan(compiled(spmv_rows, case), units)
