@@ -20,7 +20,7 @@ from ..harness import Workload
 from . import cases, graphs, peers, report
 
 RESULTS = Path(__file__).parents[1] / "RESULTS-sparse-choice.md"
-ROWS = 1 << 15
+ROWS = 1 << 14
 ALPHA = (2.0, 2.5, 3.0, 5.0, 9.0)
 DEGREE = (4, 32, 256)
 LOCAL = (0.0, 0.5, 0.95)

@@ -19,7 +19,7 @@ from .target import at_hand as _at_hand
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import akg, compat, driver, graph, numpy, onnx, schedule, script, simt, tir
+    from . import akg, compat, driver, graph, numpy, onnx, schedule, script, simt, sparse, tir
     from . import compute as te
     from .base.errors import InternalError, UserError
     from .driver import TunedGraph, assembly, build, compile_graph, tune
@@ -44,8 +44,8 @@ __all__ = [
     # What they raise.
     "UserError", "ScheduleError", "TraceError", "InternalError",
     # Rooms.
-    "akg", "compat", "driver", "graph", "numpy", "onnx", "schedule", "script", "simt", "te", "tir",
-    "__version__",
+    "akg", "compat", "driver", "graph", "numpy", "onnx", "schedule", "script", "simt", "sparse",
+    "te", "tir", "__version__",
 ]  # fmt: skip
 
 #: Public names by the module that holds them: importing the package alone stays quick. A name that
