@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.errors import ArgumentError, UnsupportedError
 from ..base.tensor_map import TensorMap
-from ..expr import Expr, Var
+from ..expr import Expr, IntImm, Var
 from ..expr.evaluate import evaluate
 from ..lower.analysis.pointers import is_map, written_through
 from ..lower.analysis.threads import GRID_TAGS, THREAD_TAGS, KernelBody, kernels
@@ -20,6 +20,7 @@ from ..tir import (
     Allocate,
     AttrStmt,
     DeclBuffer,
+    Evaluate,
     For,
     LetStmt,
     PrimFunc,
@@ -196,6 +197,8 @@ class _Host:
                     self._stmt(stmt.body)
             case AttrStmt() | DeclBuffer():
                 self._stmt(stmt.body)
+            case Evaluate(value=IntImm()):
+                pass
             case _:
                 raise UnsupportedError(
                     f"the emulator runs kernels; the host has a {type(stmt).__name__} of its own"
