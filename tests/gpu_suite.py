@@ -37,6 +37,7 @@ MARKED = (
     "lower/gpu/test_memory", "lower/gpu/test_pipelines", "lower/gpu/test_reductions",
     "lower/gpu/test_thread_storage_sync", "codegen/nvptx/test_", "test_gpu",
     "runtime/cuda/test_", "graph/test_gpu", "driver/test_devices", "frontend/test_devices",
+    "sparse/test_hyb_cuda",
 )  # fmt: skip
 #: How far a GPU may be off the emulator, relative and absolute.
 TOLERANCE = {2: (2e-2, 2e-2), 4: (1e-4, 1e-4), 8: (1e-9, 1e-9)}

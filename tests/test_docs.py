@@ -36,7 +36,7 @@ def commands(text: str) -> list[str]:
 
 def files(text: str) -> list[str]:
     """Files of the project, by their paths."""
-    return re.findall(r"`((?:src|tests|benchmarks|docs|tools)/[\w/.]+)`", text)
+    return re.findall(r"`((?:src|tests|benchmarks|docs|examples|tools)/[\w/.]+)`", text)
 
 
 def names(text: str) -> list[str]:

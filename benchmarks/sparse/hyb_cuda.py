@@ -1,8 +1,8 @@
 """Products in the format hyb on a GPU against cuSPARSE: `python -m benchmarks.sparse.hyb_cuda`.
 
-The program is `examples/hyb_spmm.py`, with the column parts and widths that SparseTIR's has for each
-graph; cuSPARSE is called through PyTorch. Each result is compared with float64 before anything is
-timed. Times are those of the device (`benchmarks.gpu`). `hyb` counts that the result is set to 0
+The program is `examples/hyb_spmm.py`, with the column parts and widths that SparseTIR's has for
+each graph; cuSPARSE is called through PyTorch. Each result is compared with float64 before anything
+is timed. Times are those of the device (`benchmarks.gpu`). `hyb` counts that the result is set to 0
 before, as the program needs it; `kernel` does not, as SparseTIR's figures do not.
 
 Where there is no GPU it says so.

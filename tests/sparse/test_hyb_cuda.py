@@ -62,9 +62,7 @@ def check(matrix: Any, features: int, **options: Any) -> None:
 
 
 def program(matrix: Any, features: int, parts: int, widths: tuple[int, ...]) -> PrimFunc:
-    structure = hyb(
-        matrix.indptr, matrix.indices, matrix.shape, num_col_parts=parts, widths=widths
-    )
+    structure = hyb(matrix.indptr, matrix.indices, matrix.shape, num_col_parts=parts, widths=widths)
     return example.hyb_spmm(structure, matrix.shape, features)
 
 
@@ -145,7 +143,11 @@ def test_only_shared_rows_are_added_atomically(parts: int, atomics: int) -> None
 
 def test_parameters() -> None:
     names = [param.name for param in program(even(20, 20, 3), 32, 1, (1, 4)).params]
-    assert names == ["b", "c", *(f"{n}_0_{k}" for k in (0, 1) for n in ("a", "indices_i", "indices_j"))]
+    assert names == [
+        "b",
+        "c",
+        *(f"{n}_0_{k}" for k in (0, 1) for n in ("a", "indices_i", "indices_j")),
+    ]
 
 
 def test_features_that_are_no_multiple() -> None:
