@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.sparse import graphs, hyb_cuda
+from benchmarks.sparse import graphs
 from gpu_suite import has_gpu
 
 pytest.importorskip("scipy")
+
+from benchmarks.sparse import hyb_cuda
 
 SMALL = graphs.draw(graphs.Law(97, 610, 2.3, 60, empty=0.2), seed=1)
 
