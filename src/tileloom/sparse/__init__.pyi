@@ -3,6 +3,7 @@ from ..frontend.sparse import Relations as Relations
 from ..frontend.sparse import convolution_map as convolution_map
 from ..frontend.sparse import explain_sddmm as explain_sddmm
 from ..frontend.sparse import explain_spmm as explain_spmm
+from ..frontend.sparse import graph_attention as graph_attention
 from ..frontend.sparse import relations as relations
 from ..frontend.sparse import rgms as rgms
 from ..frontend.sparse import sddmm as sddmm

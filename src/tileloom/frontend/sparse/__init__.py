@@ -1,5 +1,6 @@
 """Operators on sparse arrays of SciPy, PyTorch and pydata/sparse."""
 
+from .attention import graph_attention
 from .convolution import ConvolutionMap, convolution_map, sparse_conv
 from .rgms import Relations, relations, rgms
 from .sddmm import sddmm
@@ -14,6 +15,7 @@ __all__ = [
     "convolution_map",
     "explain_sddmm",
     "explain_spmm",
+    "graph_attention",
     "relations",
     "rgms",
     "sddmm",

@@ -1,0 +1,191 @@
+"""Attention of rows to the rows that a sparse matrix gives them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...base.aligned import LINE
+from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ...base.record import Record
+from ...runtime import get_num_threads
+from ...sparse.arrays import dense_like, requires_grad, view
+from ...sparse.kernels.attention import AttentionCase, attention_rows
+from .compiled import compiled, vector_bytes
+from .kinds import computed_as
+from .operands import undifferentiated
+from .results import STREAMED, converted, empty, given
+from .rows import compressed_rows
+from .structure import Structure
+
+Array = np.ndarray[Any, Any]
+
+VALUES = ("ignore", "add", "multiply")
+
+# Multiplications below which threads would cost more than they save.
+_SERIAL = 60_000
+# Bytes of keys or values from which on their rows are fetched early.
+_FETCHED = 1 << 20
+
+
+class AttentionPlan(Record):
+    """How attention is computed.
+
+    Attributes:
+        kernel: the compiled kernel.
+        streamed: the one for results that begin with a cache line, or `kernel` again.
+        units: into how many parts of work the rows are divided.
+    """
+
+    kernel: Any
+    streamed: Any
+    units: int
+
+
+def graph_attention(
+    mask: Any, q: Any, k: Any, v: Any, scale: float | None = None, out: Any = None,
+    *, values: str = "ignore",
+) -> Any:  # fmt: skip
+    """`softmax(scale * q @ k.T) @ v`, where row i attends to the columns that row i of `mask` has.
+
+    The scores are never stored: they are computed, weighed and used row by row.
+
+    Args:
+        mask: a sparse matrix of shape (m, n): of SciPy, PyTorch or pydata/sparse, or one of
+            `tileloom.sparse.arrays`. All elements that it stores count, also zeros.
+        q: queries of shape (m, d), or of several heads, (heads, m, d).
+        k: keys of shape (n, d) or (heads, n, d).
+        v: what is summed, of shape (n, e) or (heads, n, e).
+        scale: of the products of queries and keys; `1 / sqrt(d)` where it is not given.
+        out: a row-major array of shape (m, e) or (heads, m, e) and of the result's type for the
+            result.
+        values: what the values of `mask` are for, before the softmax: "ignore" them, "add" them to
+            the scaled products (biases), or "multiply" these with them (weights of edges).
+
+    Returns:
+        `out`, or a new array of shape (m, e) or (heads, m, e): a tensor where `v` is one. Rows
+        without elements are 0. Rows whose scores are all negative infinity, or have NaN or positive
+        infinity among them, are NaN, as a softmax of these is.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: there is no kernel for the types.
+        UnsupportedError: a gradient would have to be recorded.
+
+    Sources: scaled dot-product attention (Vaswani et al., 2017) along the edges of a graph, as in
+    "Masked Label Prediction" (Shi et al., 2020).
+
+    >>> import scipy.sparse
+    >>> mask = scipy.sparse.csr_array(np.array([[1, 1], [0, 1]], bool))
+    >>> x = np.eye(2, dtype="float32")
+    >>> graph_attention(mask, x, x, x, scale=0)
+    array([[0.5, 0.5],
+           [0. , 1. ]], dtype=float32)
+    """
+    if values not in VALUES:
+        raise ArgumentError(f"values={values!r}", hint=f"one of {', '.join(VALUES)}")
+    structure, weights = compressed_rows(mask, view(mask, what="mask"), "mask")
+    arrays = [_on_cpu(array, what) for array, what in ((q, "q"), (k, "k"), (v, "v"))]
+    _check(structure.shape, *arrays)
+    if values == "ignore":
+        kind = np.result_type(*arrays)
+    elif requires_grad(mask):
+        raise UnsupportedError("mask requires a gradient, which graph_attention does not record")
+    else:
+        kind = np.result_type(weights, *arrays)
+    if kind.kind not in "fV":
+        raise DTypeError(f"graph_attention computes with floating-point numbers, not {kind}")
+    own = computed_as(kind, "graph_attention")
+    shape = (*arrays[0].shape[:-1], arrays[2].shape[-1])
+    if out is not None:
+        target = given(out, shape, kind, q=arrays[0], k=arrays[1], v=arrays[2], mask=weights)
+    if scale is None:
+        scale = max(1, arrays[0].shape[-1]) ** -0.5
+    is_direct = out is not None and kind == own
+    result = target if is_direct else empty(prod(shape[:-1]), shape[-1], own).reshape(shape)
+    used = np.empty(structure.nnz, own) if values == "ignore" else weights.astype(own, copy=False)
+    _attend(structure, used, [_prepared(a, own) for a in arrays], result, scale, values)
+    if kind != own:
+        result = converted(result, kind, out)
+    return out if out is not None else dense_like(result, v)
+
+
+def _prepared(array: Array, kind: np.dtype[Any]) -> Array:
+    """A row-major operand of a type; of at least one column, as products of nothing are 0."""
+    if not array.shape[-1]:
+        return np.zeros((*array.shape[:-1], 1), kind)
+    return np.ascontiguousarray(array, dtype=kind)
+
+
+def _attend(
+    structure: Structure, weights: Array, arrays: list[Array], result: Array, scale: float,
+    values: str,
+) -> None:  # fmt: skip
+    """Compute all heads."""
+    d, e = arrays[0].shape[-1], result.shape[-1]
+    if not e:
+        return
+    plan = _planned(structure, d, e, result.dtype, values)
+    sizes = (*structure.shape, structure.nnz, plan.units)
+    every = (*arrays, result)
+    for own in zip(*(a if a.ndim == 3 else a[None] for a in every), strict=True):
+        kernel = plan.kernel if own[-1].ctypes.data % LINE else plan.streamed
+        kernel(weights, *own, structure.indptr, structure.indices, *sizes, scale)
+
+
+def _planned(
+    structure: Structure, d: int, e: int, kind: np.dtype[Any], values: str
+) -> AttentionPlan:
+    """The plan for a structure, `d` columns of queries and `e` of values."""
+    key = ("attention", d, e, kind, values)
+    found: AttentionPlan | None = structure.plans.get(key)
+    if found is not None:
+        return found
+    m, n = structure.shape
+    item = kind.itemsize
+    lanes = max(2, vector_bytes() // item)
+    ahead = (_ahead(n * d * item, d * item), _ahead(n * e * item, e * item))
+    case = AttentionCase(d, e, str(kind), str(structure.indices.dtype), lanes, values, ahead=ahead)
+    kernel = streamed = compiled(attention_rows, case)
+    if m * e * item > STREAMED and e % lanes == 0 and lanes * item >= 16:
+        streamed = compiled(attention_rows, case._replace(aligned=LINE))
+    work = structure.nnz * (d + e)
+    units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * get_num_threads()
+    plan = structure.plans[key] = AttentionPlan(kernel, streamed, units)
+    return plan
+
+
+def _ahead(size: int, row: int) -> int:
+    """By how many elements rows of so many bytes are fetched early, of so many bytes in all."""
+    if size <= _FETCHED:
+        return 0
+    return 16 if row <= 128 else 8
+
+
+def _on_cpu(array: Any, what: str) -> Array:
+    found = undifferentiated(array, what, "graph_attention")
+    if not isinstance(found, np.ndarray):
+        raise UnsupportedError(f"{what} is in a GPU's memory: there are kernels for CPUs only")
+    return found
+
+
+def _check(shape: tuple[int, int], q: Array, k: Array, v: Array) -> None:
+    """Refuse shapes that do not fit."""
+    m, n = shape
+    if q.ndim not in (2, 3) or q.shape[-2] != m:
+        raise ShapeError(
+            f"q has shape {q.shape}; with a mask of shape {shape} it is ({m}, d) or (heads, {m}, d)"
+        )
+    heads = q.shape[:-2]
+    if k.shape != (*heads, n, q.shape[-1]):
+        wanted = (*heads, n, q.shape[-1])
+        raise ShapeError(
+            f"k has shape {k.shape}; with q of shape {q.shape} and such a mask it is {wanted}"
+        )
+    if v.ndim != q.ndim or v.shape[:-1] != k.shape[:-1]:
+        wanted_rows = ", ".join(map(str, k.shape[:-1]))
+        raise ShapeError(
+            f"v has shape {v.shape}; with k of shape {k.shape} it is ({wanted_rows}, e)"
+        )
