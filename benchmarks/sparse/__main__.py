@@ -31,8 +31,8 @@ that other processes kept busy; rounds above {quiet} are made again while there 
 the {triad:.1f} GB/s of c = a + 3 b on arrays of 256 MiB ({by}). More than what operands in a cache
 allow is not asked: gathers read rows of features again and again.
 
-MKL, C and Numba write into an array that is there, as ours does in SpMM; SciPy and PyTorch return
-new ones. C is `kernels.c`, compiled with {flags}.
+MKL, C and Numba write into an array that is there, as ours does in SpMM and SDDMM; SciPy and
+PyTorch return new ones. C is `kernels.c`, compiled with {flags}.
 
 """
 
