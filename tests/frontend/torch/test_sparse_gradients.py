@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 sp = pytest.importorskip("scipy.sparse")
 
 from tileloom.base.errors import ArgumentError, UnsupportedError  # noqa: E402
-from tileloom.sparse import rgms, sddmm, spmm  # noqa: E402
+from tileloom.sparse import graph_attention, rgms, sddmm, spmm, spmv  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 LAYOUTS = ("csr", "csc", "coo", "bsr")
@@ -136,6 +136,18 @@ def test_coordinates_that_occur_twice() -> None:
     torch.testing.assert_close(x.grad, torch.tensor([[3.0] * 3, [3.0] * 3]))
 
 
+def test_products_with_vectors() -> None:
+    a, _ = masked(9, 7, 0.4, "csr")
+    a.requires_grad_()
+    x = leaf(7)
+    spmv(a, x).square().sum().backward()
+    x2, a2 = twin(x), twin(a)
+    (a2 @ x2).square().sum().backward()
+    torch.testing.assert_close(x.grad, x2.grad)
+    torch.testing.assert_close(a.grad.to_dense(), a2.grad * (a.detach().to_dense() != 0))
+    torch.testing.assert_close(spmv(a, x.detach().numpy()), spmv(a, x))
+
+
 def test_types_of_gradients_are_those_of_operands() -> None:
     a, _ = masked(9, 7, 0.4, "csr", torch.float32)
     a.requires_grad_()
@@ -172,5 +184,8 @@ def test_operators_without_gradients_say_so() -> None:
     w = torch.ones(1, 3, 2, requires_grad=True)
     with pytest.raises(UnsupportedError, match="w requires a gradient, which rgms does not record"):
         rgms([a], torch.ones(4, 3), w)
+    q = torch.ones(4, 3, requires_grad=True)
+    with pytest.raises(UnsupportedError, match="which graph_attention does not record"):
+        graph_attention(a, q, q, q)
     with torch.no_grad():
         assert rgms([a], torch.ones(4, 3), w).shape == (4, 2)

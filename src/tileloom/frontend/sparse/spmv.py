@@ -9,12 +9,13 @@ import numpy as np
 from ...base.errors import ShapeError, UnsupportedError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import dense, dense_like, view
+from ...sparse.arrays import dense, dense_like, requires_grad, view
 from ...sparse.kernels.spmv import SpmvCase, spmv_rows
 from .compiled import compiled, vector_bytes
 from .operands import promoted
-from .results import converted, given
+from .results import converted, given, refuse_out
 from .rows import compressed_rows
+from .spmm import spmm
 from .structure import Structure
 
 # Multiplications below which threads would cost more than they save.
@@ -49,7 +50,7 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
         DTypeError: there is no kernel for the types.
 
     The index arrays of `a` are checked when it is seen for the first time; changes of them in place
-    are not noticed.
+    are not noticed. For tensors that require gradients these are recorded.
 
     >>> import numpy as np, scipy.sparse
     >>> a = scipy.sparse.csr_array(np.float32([[0, 1], [2, 0]]))
@@ -59,6 +60,10 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
     parts = view(a, what="a")
     operand = dense(x, what="x")
     _check_vector(operand.array, parts.shape)
+    if operand.requires_grad or requires_grad(a):
+        refuse_out(out)
+        vector = x if requires_grad(x) else operand.array
+        return spmm(a, vector[:, None])[:, 0]
     structure, values = compressed_rows(a, parts, "a")
     values, vector, kind = promoted(values, operand, "a @ x")
     m, n = structure.shape
