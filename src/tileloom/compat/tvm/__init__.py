@@ -28,6 +28,7 @@ from . import (
     rpc,
     runtime,
     script,
+    sparse,
     target,
     te,
     testing,

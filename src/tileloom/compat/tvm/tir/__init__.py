@@ -14,6 +14,7 @@ from . import (
     function,
     ir_builder,
     op,
+    sparse,
     stmt,
     stmt_functor,
     tensor_intrin,
@@ -21,7 +22,7 @@ from . import (
 )
 
 __all__ = [
-    "analysis", "buffer", "expr", "function", "ir_builder", "op", "schedule", "stmt",
+    "analysis", "buffer", "expr", "function", "ir_builder", "op", "schedule", "sparse", "stmt",
     "stmt_functor", "tensor_intrin", "transform",
 ]  # fmt: skip
 # Where names of this module are defined; the schedule last, as it takes the longest to load.

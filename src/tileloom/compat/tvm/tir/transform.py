@@ -6,6 +6,7 @@ A pass is made by calling its name, `Simplify()`, and takes a module.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from ....lower.blocks import (
@@ -158,13 +159,29 @@ def AnnotateEntryFunc() -> Pass:
     return Pass(mark, PassInfo(0, "tir.AnnotateEntryFunc"))
 
 
+#: Those of SparseTIR, in `_sparse_passes`, which are loaded when they are asked for.
+_SPARSE = frozenset(
+    [
+        "ExtractPreprocess",
+        "HorizontalFusion",
+        "LowerAtomic",
+        "LowerSparseBuffer",
+        "LowerSparseIter",
+        "RemovePreprocess",
+        "RemoveUnusedArgs",
+        "SparseFormatDecompose",
+        "SpecializeBuffer",
+    ]
+)
 _missing = missing(__name__)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SPARSE:
+        return getattr(import_module("tileloom.compat.tvm.tir._sparse_passes"), name)
     step = _PASSES.get(name)
     return _missing(name) if step is None else _constructor(name, step)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PASSES})
+    return sorted({*globals(), *_PASSES, *_SPARSE})
