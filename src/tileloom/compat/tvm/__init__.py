@@ -132,7 +132,7 @@ _enter_aliases()
 __all__ = [
     "DataType", "IRModule", "Module", "NDArray", "TVMError", "Target", "arith", "build", "compile",
     "cpu", "cuda", "device", "driver", "error", "get_global_func", "gpu", "install", "ir", "lower",
-    "nd", "register_func", "register_global_func", "rpc", "runtime", "script", "target", "te",
-    "testing", "tir", "topi", "transform", "uninstall",
+    "nd", "register_func", "register_global_func", "rpc", "runtime", "script", "sparse", "target",
+    "te", "testing", "tir", "topi", "transform", "uninstall",
 ]  # fmt: skip
 __getattr__ = missing(__name__)

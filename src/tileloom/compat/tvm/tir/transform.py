@@ -160,19 +160,11 @@ def AnnotateEntryFunc() -> Pass:
 
 
 #: Those of SparseTIR, in `_sparse_passes`, which are loaded when they are asked for.
-_SPARSE = frozenset(
-    [
-        "ExtractPreprocess",
-        "HorizontalFusion",
-        "LowerAtomic",
-        "LowerSparseBuffer",
-        "LowerSparseIter",
-        "RemovePreprocess",
-        "RemoveUnusedArgs",
-        "SparseFormatDecompose",
-        "SpecializeBuffer",
-    ]
-)
+_SPARSE = (
+    "ExtractPreprocess", "HorizontalFusion", "LowerAtomic", "LowerSparseBuffer",
+    "LowerSparseIter", "RemovePreprocess", "RemoveUnusedArgs", "SparseFormatDecompose",
+    "SpecializeBuffer",
+)  # fmt: skip
 _missing = missing(__name__)
 
 
