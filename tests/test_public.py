@@ -22,7 +22,7 @@ NAMES = """
     jit Dim build lower compile_graph assembly Target set_num_threads get_num_threads
     IRModule PrimFunc Schedule tune Tuned TunedGraph
     UserError ScheduleError TraceError InternalError __version__
-    akg compat driver graph numpy onnx schedule script simt te tir
+    akg compat driver graph numpy onnx schedule script simt sparse te tir
 """
 
 
