@@ -222,7 +222,7 @@ def test_nodes() -> None:
     assert all(isinstance(axis, tir.sparse.Axis) for axis in csrmm.sp_axes)
     assert isinstance(csrmm.buffer_map[csrmm.params[0]], tir.sparse.SparseBuffer)
     with pytest.raises(AttributeError, match="FlattenedAxis"):
-        _ = tir.sparse.FlattenedAxis  # type: ignore[attr-defined]
+        _ = tir.sparse.FlattenedAxis
 
 
 def test_conversions() -> None:

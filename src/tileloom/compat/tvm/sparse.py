@@ -89,8 +89,14 @@ def csf_to_ell3d(
     nnz_cols_bkt: Sequence[int],
 ) -> tuple[list[NDArray], list[NDArray], list[NDArray], list[NDArray]]:
     """Where the groups of each relation begin, their rows, columns and mask, by bucket."""
-    arrays = [_indices(a) for a in (csf_indptr_0, csf_indices_0, csf_indptr_1, csf_indices_1)]
-    made = sparse.csf_to_ell3d(*arrays, nnz_rows_bkt, nnz_cols_bkt)
+    made = sparse.csf_to_ell3d(
+        _indices(csf_indptr_0),
+        _indices(csf_indices_0),
+        _indices(csf_indptr_1),
+        _indices(csf_indices_1),
+        nnz_rows_bkt,
+        nnz_cols_bkt,
+    )
     return (
         _arrays(bucket.indptr for bucket in made),
         _arrays(bucket.rows for bucket in made),
