@@ -15,8 +15,10 @@ from tileloom.base.errors import (
     ShapeError,
     UnsupportedError,
 )
+from tileloom.frontend.sparse import attention
+from tileloom.frontend.sparse.rows import compressed_rows
 from tileloom.sparse import graph_attention
-from tileloom.sparse.arrays import Csr
+from tileloom.sparse.arrays import Csr, view
 
 sp = pytest.importorskip("scipy.sparse")
 Array = np.ndarray[Any, Any]
@@ -121,6 +123,51 @@ def test_formats(kind: str) -> None:
 def test_large_matrices_are_fetched_early_and_written_past_the_caches() -> None:
     mask = matrix(5000, 9000, density=0.002)
     check(mask, operands(5000, 9000, 64, 64))
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which few keys and values stay in the second-level cache."""
+    monkeypatch.setattr(attention, "cache_sizes", lambda: (1 << 15, 1 << 17, 1 << 20))
+
+
+def uses_parts(mask: Any) -> bool:
+    structure, _ = compressed_rows(mask, view(mask), "mask")
+    plans = structure.plans.values()
+    return any(plan.parts for plan in plans)
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize(("d", "e"), [(64, 64), (16, 128), (128, 32)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_rows_part_by_part(d: int, e: int, dtype: str) -> None:
+    mask = sp.vstack([matrix(40, 2000, 0.3, dtype), matrix(60, 2000, 0.02, dtype)], format="csr")
+    mask.sort_indices()
+    mask.data = mask.data * np.dtype(dtype).type(300)
+    arrays = operands(100, 2000, d // (2 if dtype == "float64" else 1), e // 2, dtype)
+    for values in ("ignore", "add"):
+        known = sp.csr_array(mask)
+        check(known, arrays, values=values)
+        assert uses_parts(known)
+
+
+@pytest.mark.usefixtures("parts")
+def test_infinite_scores_part_by_part() -> None:
+    mask = biased(5, 2000, {(1, 5): np.nan, (2, 1999): np.inf})
+    mask.data[6000:9000] = -np.inf  # row 3 and the first parts of row 4
+    arrays = operands(5, 2000, 64, 64)
+    found = graph_attention(mask, *arrays, values="add")
+    assert uses_parts(mask)
+    assert np.isnan(found).all(axis=1).tolist() == [False, True, True, True, False]
+    check(mask, arrays, found, values="add")
+
+
+@pytest.mark.usefixtures("parts")
+def test_columns_that_are_not_sorted_are_not_taken_part_by_part() -> None:
+    mask = matrix(40, 2000)
+    mask.indices[:2] = mask.indices[1::-1].copy()
+    check(mask, operands(40, 2000, 64, 64))
+    assert not uses_parts(mask)
 
 
 def test_scale() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from ...base.record import Record
 from ...runtime import get_num_threads
 from ...sparse.arrays import dense_like, requires_grad, view
 from ...sparse.kernels.attention import AttentionCase, attention_rows
+from ...sparse.kernels.attention_parts import attention_parts
+from ...target.machine import cache_sizes
 from .compiled import compiled, vector_bytes
 from .kinds import computed_as
 from .operands import undifferentiated
@@ -37,11 +39,14 @@ class AttentionPlan(Record):
         kernel: the compiled kernel.
         streamed: the one for results that begin with a cache line, or `kernel` again.
         units: into how many parts of work the rows are divided.
+        parts: from how many elements on rows are long, and the rows of `k` and `v` in a part, where
+            the kernel goes through these part by part; else nothing.
     """
 
     kernel: Any
     streamed: Any
     units: int
+    parts: tuple[int, ...]
 
 
 def graph_attention(
@@ -132,7 +137,7 @@ def _attend(
     every = (*arrays, result)
     for own in zip(*(a if a.ndim == 3 else a[None] for a in every), strict=True):
         kernel = plan.kernel if own[-1].ctypes.data % LINE else plan.streamed
-        kernel(weights, *own, structure.indptr, structure.indices, *sizes, scale)
+        kernel(weights, *own, structure.indptr, structure.indices, *sizes, *plan.parts, scale)
 
 
 def _planned(
@@ -148,13 +153,34 @@ def _planned(
     lanes = max(2, vector_bytes() // item)
     ahead = (_ahead(n * d * item, d * item), _ahead(n * e * item, e * item))
     case = AttentionCase(d, e, str(kind), str(structure.indices.dtype), lanes, values, ahead=ahead)
-    kernel = streamed = compiled(attention_rows, case)
-    if m * e * item > STREAMED and e % lanes == 0 and lanes * item >= 16:
-        streamed = compiled(attention_rows, case._replace(aligned=LINE))
     work = structure.nnz * (d + e)
-    units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * get_num_threads()
-    plan = structure.plans[key] = AttentionPlan(kernel, streamed, units)
+    threads = get_num_threads()
+    parts = _parts(structure, d, e, kind, lanes)
+    if parts is not None:
+        kernel = streamed = compiled(attention_parts, case)
+        units = 4 * threads
+    else:
+        kernel = streamed = compiled(attention_rows, case)
+        if m * e * item > STREAMED and e % lanes == 0 and lanes * item >= 16:
+            streamed = compiled(attention_rows, case._replace(aligned=LINE))
+        units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * threads
+    plan = structure.plans[key] = AttentionPlan(kernel, streamed, units, parts or ())
     return plan
+
+
+def _parts(
+    structure: Structure, d: int, e: int, kind: np.dtype[Any], lanes: int
+) -> tuple[int, int] | None:
+    """From how many elements on a row is long, and the rows of a part; None for one pass."""
+    if d % lanes or e % lanes or max(d, e) > 8 * lanes or structure.mean < 64:
+        return None
+    near = 6 * cache_sizes()[1] // 10
+    width = max(1, near // ((d + e) * kind.itemsize))
+    count = ceil(structure.shape[1] / width)
+    long = max(64, 8 * count)
+    if count < 2 or structure.share_of_rows_from(long) < 0.5 or not structure.is_sorted:
+        return None
+    return long, width
 
 
 def _ahead(size: int, row: int) -> int:

@@ -68,30 +68,28 @@ def attention_rows(case: AttentionCase) -> PrimFunc:
     the rows are divided, and `scale`.
     """
     t = KernelText()
-    q, k = (DenseRows(name, case.features, case.dtype, case.lanes) for name in ("Q", "K"))
-    dots = RowDots(q, k, case.ahead[0], case.lines)
-    with (
-        _function(t, case),
-        t.inside("for u in T.parallel(units, annotations={'schedule': 'dynamic'}):"),
-    ):
-        divide_rows(t)
-        dots.allocate(t)
-        dots.clear(t)
-        _memory(t, case)
-        if case.aligned:
-            t(f"T.attr(C.data, 'pragma_nontemporal', {case.aligned})")
-        with t.inside("for r in range(hi - lo):"):
-            t("i: T.int64 = lo + r")
-            t("begin: T.int64 = T.Cast('int64', P[i])")
-            t("end: T.int64 = T.Cast('int64', P[i + T.int64(1)])")
-            _row(t, case, dots)
+    dots = dots_of(case)
+    with function(t, case), units(t, case, dots), t.inside("for r in range(hi - lo):"):
+        t("i: T.int64 = lo + r")
+        row(t, case, dots)
     return t.parsed()
 
 
+def dots_of(case: AttentionCase) -> RowDots:
+    """The products of queries and keys."""
+    q, k = (DenseRows(name, case.features, case.dtype, case.lanes) for name in ("Q", "K"))
+    return RowDots(q, k, case.ahead[0], case.lines)
+
+
 @contextmanager
-def _function(t: KernelText, case: AttentionCase) -> Iterator[None]:
+def function(t: KernelText, case: AttentionCase, *more: str) -> Iterator[None]:
+    """The function, with the buffers that all kernels have.
+
+    Args:
+        more: scalar parameters between `units` and `scale`.
+    """
     arrays = ", ".join(f"{name}: T.handle" for name in "aqkvc")
-    scalars = f"{csr_parameters('units')}, scale: T.{case.dtype}"
+    scalars = f"{csr_parameters('units', *more)}, scale: T.{case.dtype}"
     t("@T.prim_func")
     with t.inside(f"def attention({arrays}, {scalars}):"):
         t(
@@ -106,14 +104,23 @@ def _function(t: KernelText, case: AttentionCase) -> Iterator[None]:
         yield
 
 
-def _memory(t: KernelText, case: AttentionCase) -> None:
-    """Scores, sums, and of each vector's lanes the greatest score, the sum and the scaling."""
+@contextmanager
+def units(t: KernelText, case: AttentionCase, dots: RowDots) -> Iterator[None]:
+    """The rows of each unit, with memory for a row: scores, sums, and for each lane of vectors the
+    greatest score, the sum of the powers, and by what sums are scaled."""
     count = len(tiles(case.width, case.lanes, case.tile))
     tile = case.lanes * case.tile
     sizes = {"W": BLOCK, "N": tile, "M": case.lanes, "L": case.lanes, "F": case.lanes}
-    for name, size in sizes.items():
-        _allocate(t, name, size, case.dtype, "local")
-    _allocate(t, "S", case.width, case.dtype, "local" if count == 1 else "global")
+    with t.inside("for u in T.parallel(units, annotations={'schedule': 'dynamic'}):"):
+        divide_rows(t)
+        dots.allocate(t)
+        dots.clear(t)
+        for name, size in sizes.items():
+            _allocate(t, name, size, case.dtype, "local")
+        _allocate(t, "S", case.width, case.dtype, "local" if count == 1 else "global")
+        if case.aligned:
+            t(f"T.attr(C.data, 'pragma_nontemporal', {case.aligned})")
+        yield
 
 
 def _allocate(t: KernelText, name: str, size: int, dtype: str, scope: str) -> None:
@@ -121,33 +128,53 @@ def _allocate(t: KernelText, name: str, size: int, dtype: str, scope: str) -> No
     t(f"{name} = T.Buffer(({size},), '{dtype}', data={name}_, scope='{scope}')")
 
 
-def _row(t: KernelText, case: AttentionCase, dots: RowDots) -> None:
-    """Row `i`, of elements `begin` to `end`."""
-    lanes = case.lanes
-    all_lanes = ramp("0", 0, lanes)
-    t(f"L[{all_lanes}] = {case.zero(lanes)}")
-    for base, tile in _each_tile(t, case):
+def row(t: KernelText, case: AttentionCase, dots: RowDots) -> None:
+    """All of row `i`."""
+    t("begin: T.int64 = T.Cast('int64', P[i])")
+    t("end: T.int64 = T.Cast('int64', P[i + T.int64(1)])")
+    start(t, case)
+    blocks(t, case, dots, "b > T.int64(0)")
+    finish(t, case)
+
+
+def start(t: KernelText, case: AttentionCase) -> None:
+    """Let nothing be summed so far."""
+    all_lanes = ramp("0", 0, case.lanes)
+    t(f"L[{all_lanes}] = {case.zero(case.lanes)}", f"M[{all_lanes}] = {case.least}")
+    for base, tile in each_tile(t, case):
         for first, count in tile:
             t(f"S[{ramp(base, first, count)}] = {case.zero(count)}")
-    t(f"M[{all_lanes}] = {case.least}")
+
+
+def blocks(t: KernelText, case: AttentionCase, dots: RowDots, goes_on: str) -> None:
+    """Add the elements of row `i` from `begin` to `end` to what is summed so far.
+
+    Args:
+        goes_on: the condition that something may be, by the block `b`.
+    """
     with t.inside(f"for b in range((end - begin + T.int64({BLOCK - 1})) // T.int64({BLOCK})):"):
         t(f"base: T.int64 = begin + b * {BLOCK}")
         t(f"size: T.int64 = T.min(end - base, T.int64({BLOCK}))")
-        t(f"before: T.{case.dtype}x{lanes} = M[{all_lanes}]")
+        t(f"before: T.{case.dtype}x{case.lanes} = M[{ramp('0', 0, case.lanes)}]")
         _scores(t, case, dots)
-        _exponentials(t, case)
-        for at, tile in _each_tile(t, case):
-            _sums(t, case, at, tile)
-    total = _over_lanes(t, case, f"L[{all_lanes}]", "total", "{} + {}")
-    t(f"F[{all_lanes}] = {total}")
-    t(f"share: T.{case.dtype} = T.if_then_else(begin < end, 1 / F[0], T.{case.dtype}(0))")
-    for at, tile in _each_tile(t, case):
+        _exponentials(t, case, goes_on)
+        for at, tile in each_tile(t, case):
+            _sums(t, case, at, tile, goes_on)
+
+
+def finish(t: KernelText, case: AttentionCase) -> None:
+    """Store row `i` of the result; 0 where there is no element."""
+    all_lanes = ramp("0", 0, case.lanes)
+    t(f"F[{all_lanes}] = {_over_lanes(t, case, f'L[{all_lanes}]', 'total', '{} + {}')}")
+    is_empty = "P[i] == P[i + T.int64(1)]"
+    t(f"share: T.{case.dtype} = T.if_then_else({is_empty}, T.{case.dtype}(0), 1 / F[0])")
+    for at, tile in each_tile(t, case):
         for first, count in tile:
             place = ramp(at, first, count)
             t(f"C[i, {place}] = S[{place}] * {spread('share', count)}")
 
 
-def _each_tile(t: KernelText, case: AttentionCase) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+def each_tile(t: KernelText, case: AttentionCase) -> Iterator[tuple[str, list[tuple[int, int]]]]:
     """The tiles of a row of the result: where each begins, and its vectors from there on.
 
     What is added to the script for the first stands in a loop where there are several whole ones.
@@ -222,7 +249,7 @@ def _over_lanes(t: KernelText, case: AttentionCase, vector: str, name: str, both
     return f"{name}1"
 
 
-def _exponentials(t: KernelText, case: AttentionCase) -> None:
+def _exponentials(t: KernelText, case: AttentionCase, goes_on: str) -> None:
     """Powers of the scores, their sum, and how much is left of what was summed before.
 
     Where no score is greater than negative infinity so far all powers are 0, and so is their sum,
@@ -233,20 +260,22 @@ def _exponentials(t: KernelText, case: AttentionCase) -> None:
     kind, total = f"T.{case.dtype}x{lanes}", f"L[{all_lanes}]"
     greatest = f"M[{all_lanes}]"
     t(f"most: {kind} = T.Select({greatest} == {case.least}, {case.zero(lanes)}, {greatest})")
-    with t.inside("if b > T.int64(0):"):
+    with t.inside(f"if {goes_on}:"):
         t(f"F[{all_lanes}] = T.exp(before - most)", f"{total} = {total} * F[{all_lanes}]")
     with t.inside(f"for g in range((size + T.int64({lanes - 1})) // T.int64({lanes})):"):
         slot = f"W[{ramp(f'g * {lanes}', 0, lanes)}]"
         t(f"power: {kind} = T.exp({slot} - most)", f"{slot} = power", f"{total} = {total} + power")
 
 
-def _sums(t: KernelText, case: AttentionCase, base: str, tile: list[tuple[int, int]]) -> None:
+def _sums(
+    t: KernelText, case: AttentionCase, base: str, tile: list[tuple[int, int]], goes_on: str
+) -> None:
     """Add a block to some columns of the sums."""
 
     def total(first: int, lanes: int) -> str:
         return f"N[{ramp('0', first, lanes)}]"
 
-    with t.inside("if b > T.int64(0):"):
+    with t.inside(f"if {goes_on}:"):
         for first, lanes in tile:
             t(f"{total(first, lanes)} = S[{ramp(base, first, lanes)}] * {spread('F[0]', lanes)}")
     with t.inside("else:"):
