@@ -11,8 +11,8 @@ room(
         "arrays": "",
         "convert": "",
         "tileloom.frontend.sparse": "ConvolutionMap Relations convolution_map explain_sddmm"
-        " explain_spmm graph_attention relations rgms sddmm sparse_conv spmm"
-        " spmv",
+        " explain_spmm graph_attention relations rgms sddmm segment_reduce segment_softmax"
+        " sparse_conv spmm spmv",
         "tileloom.sparse.convert": "column_part_hyb condense csf_to_ell3d",
         "closed_form": "specialize_buffer",
         "decompose": "format_decompose",

@@ -7,6 +7,8 @@ from ..frontend.sparse import graph_attention as graph_attention
 from ..frontend.sparse import relations as relations
 from ..frontend.sparse import rgms as rgms
 from ..frontend.sparse import sddmm as sddmm
+from ..frontend.sparse import segment_reduce as segment_reduce
+from ..frontend.sparse import segment_softmax as segment_softmax
 from ..frontend.sparse import sparse_conv as sparse_conv
 from ..frontend.sparse import spmm as spmm
 from ..frontend.sparse import spmv as spmv

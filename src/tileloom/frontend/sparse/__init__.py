@@ -5,6 +5,7 @@ from .convolution import ConvolutionMap, convolution_map, sparse_conv
 from .rgms import Relations, relations, rgms
 from .sddmm import sddmm
 from .sddmm_plan import explain_sddmm
+from .segments import segment_reduce, segment_softmax
 from .spmm import spmm
 from .spmm_plan import explain_spmm
 from .spmv import spmv
@@ -19,6 +20,8 @@ __all__ = [
     "relations",
     "rgms",
     "sddmm",
+    "segment_reduce",
+    "segment_softmax",
     "sparse_conv",
     "spmm",
     "spmv",

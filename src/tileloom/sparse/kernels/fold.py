@@ -9,7 +9,9 @@ from .text import KernelText
 _BLOCK = 16  # bytes within which shuffles move single elements cheaply
 
 
-def sums_of_lanes(t: KernelText, rows: Sequence[str], dtype: str, item: int) -> str:
+def sums_of_lanes(
+    t: KernelText, rows: Sequence[str], dtype: str, item: int, both: str = "{} + {}"
+) -> str:
     """A vector whose lane k is the sum over the lanes of vector k.
 
     Vectors are taken in pairs: of each the lanes of one half are added to those of the other, and
@@ -19,6 +21,7 @@ def sums_of_lanes(t: KernelText, rows: Sequence[str], dtype: str, item: int) -> 
     Args:
         rows: as many vectors as each has lanes, a power of two.
         dtype, item: of the elements, and the bytes of one.
+        both: the sum of two elements, or what else is wanted over all lanes.
 
     Returns:
         The expression; what it is made of is bound to variables.
@@ -32,14 +35,34 @@ def sums_of_lanes(t: KernelText, rows: Sequence[str], dtype: str, item: int) -> 
         for k in range(half):
             pair = f"[{vectors[k]}, {vectors[k + half]}]"
             name = f"fold{half}_{k}"
-            t(f"{name}: T.{dtype}x{lanes} = T.Shuffle({pair}, {low}) + T.Shuffle({pair}, {high})")
-            both = sources[k] + sources[k + half]
-            vectors[k], sources[k] = name, [both[pick] for pick in low]
+            total = both.format(f"T.Shuffle({pair}, {low})", f"T.Shuffle({pair}, {high})")
+            t(f"{name}: T.{dtype}x{lanes} = {total}")
+            joined = sources[k] + sources[k + half]
+            vectors[k], sources[k] = name, [joined[pick] for pick in low]
         vectors = vectors[:half]
     order = [sources[0].index(k) for k in range(lanes)]
     if order == list(range(lanes)):
         return vectors[0]
     return f"T.Shuffle([{vectors[0]}], {order})"
+
+
+def over_lanes(t: KernelText, vector: str, name: str, both: str, dtype: str, lanes: int) -> str:
+    """A vector with the sum over all lanes of one in each lane, or what else `both` gives.
+
+    Args:
+        vector: the vector.
+        name: begins the names of what the result is made of.
+        both: the sum of two elements.
+        dtype, lanes: of the vector.
+    """
+    step = lanes
+    t(f"{name}{step}: T.{dtype}x{lanes} = {vector}")
+    while step > 1:
+        half, own = step // 2, f"{name}{step}"
+        swapped = [lane ^ half for lane in range(lanes)]
+        t(f"{name}{half}: T.{dtype}x{lanes} = {both.format(own, f'T.Shuffle([{own}], {swapped})')}")
+        step = half
+    return f"{name}1"
 
 
 def _halves(lanes: int, count: int, item: int) -> tuple[list[int], list[int]]:
