@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     effort = harness.Effort(chosen.rounds, 3, chosen.seconds, seed=chosen.seed, noise=results.QUIET)
     rows, total = [], 0
     for name, law in laws():
-        graph = graphs.draw(law)
+        graph = graphs.kept(f"{name}, {ROWS}", law)
         structure = Structure(graph.indptr, graph.indices, (graph.rows, graph.rows))
         for width in cases.WIDTHS:
             total += 1

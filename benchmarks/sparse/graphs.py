@@ -71,16 +71,21 @@ GRAPHS = {
 
 
 def load(name: str) -> Graph:
-    """A graph from the user's cache, made at first (a minute for the two largest)."""
+    """A graph of the list; see `kept`."""
+    return kept(name, GRAPHS[name])
+
+
+def kept(name: str, law: Law) -> Graph:
+    """A graph from the user's cache, drawn at first (a minute for the largest ones)."""
     path = _folder() / f"{name.replace('/', '_')}-{VERSION}.npz"
     if not path.exists():
-        graph = draw(GRAPHS[name])
+        graph = draw(law)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.npz")
         np.savez(part, indptr=graph.indptr, indices=graph.indices, data=graph.data)
         part.replace(path)
-    with np.load(path) as kept:
-        return Graph(kept["indptr"], kept["indices"], kept["data"])
+    with np.load(path) as arrays:
+        return Graph(arrays["indptr"], arrays["indices"], arrays["data"])
 
 
 def _folder() -> Path:
@@ -168,4 +173,4 @@ def _free(rng: np.random.Generator, keys: Array, missing: Array) -> list[Array]:
     return found
 
 
-__all__ = ["GRAPHS", "Graph", "Law", "degrees", "draw", "load"]
+__all__ = ["GRAPHS", "Graph", "Law", "degrees", "draw", "kept", "load"]
