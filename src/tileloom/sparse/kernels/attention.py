@@ -16,6 +16,9 @@ from .dots import DenseRows, RowDots
 from .rows import csr_parameters, divide_rows, match_csr
 from .text import KernelText, ramp, spread, tiles
 
+# What has an exponential that is a normal number.
+_LEAST = {"float32": -87, "float64": -708}
+
 #: Elements of a row whose scores are held at once.
 BLOCK = 128
 
@@ -205,7 +208,9 @@ def _scores(t: KernelText, case: AttentionCase, dots: RowDots) -> None:
             _fetch(t, case, dots.y, "p + e", case.ahead[0])
             dots.one(t, "p", "e", held)
         _score(t, case, dots.of_kept(t), "p", "size - rest", "rest")
-    greatest = _over_lanes(t, case, f"M[{ramp('0', 0, lanes)}]", "greatest", "T.max({}, {})")
+    greatest = _over_lanes(
+        t, case, f"M[{ramp('0', 0, lanes)}]", "greatest", "T.Select({0} > {1}, {0}, {1})"
+    )
     t(f"M[{ramp('0', 0, lanes)}] = {greatest}")
 
 
@@ -232,7 +237,7 @@ def _score(
     t(f"score: T.{case.dtype}x{lanes} = {score}")
     t(f"W[{ramp(slot, 0, lanes)}] = score")
     greatest = f"M[{ramp('0', 0, lanes)}]"
-    t(f"{greatest} = T.max({greatest}, score)")
+    t(f"{greatest} = T.Select({greatest} > score, {greatest}, score)")
 
 
 def _over_lanes(t: KernelText, case: AttentionCase, vector: str, name: str, both: str) -> str:
@@ -261,10 +266,24 @@ def _exponentials(t: KernelText, case: AttentionCase, goes_on: str) -> None:
     greatest = f"M[{all_lanes}]"
     t(f"most: {kind} = T.Select({greatest} == {case.least}, {case.zero(lanes)}, {greatest})")
     with t.inside(f"if {goes_on}:"):
-        t(f"F[{all_lanes}] = T.exp(before - most)", f"{total} = {total} * F[{all_lanes}]")
+        t(f"decay: {kind} = before - most", f"F[{all_lanes}] = {_power(case, 'decay')}")
+        t(f"{total} = {total} * F[{all_lanes}]")
     with t.inside(f"for g in range((size + T.int64({lanes - 1})) // T.int64({lanes})):"):
         slot = f"W[{ramp(f'g * {lanes}', 0, lanes)}]"
-        t(f"power: {kind} = T.exp({slot} - most)", f"{slot} = power", f"{total} = {total} + power")
+        t(f"below: {kind} = {slot} - most", f"power: {kind} = {_power(case, 'below')}")
+        t(f"{slot} = power", f"{total} = {total} + power")
+
+
+def _power(case: AttentionCase, exponent: str) -> str:
+    """A vector of exponentials of at most 1; 0 for those that would be subnormal.
+
+    Processors take a hundred cycles and more for a subnormal number, and each row has some where it
+    is no multiple of a vector.
+    """
+    least = spread(f"T.{case.dtype}({_LEAST[case.dtype]})", case.lanes)
+    is_less = f"{exponent} < {least}"
+    exponential = f"T.exp(T.Select({is_less}, {least}, {exponent}))"
+    return f"T.Select({is_less}, {case.zero(case.lanes)}, {exponential})"
 
 
 def _sums(
