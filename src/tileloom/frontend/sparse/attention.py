@@ -135,8 +135,10 @@ def _attend(
     plan = _planned(structure, d, e, result.dtype, values)
     sizes = (*structure.shape, structure.nnz, plan.units)
     every = (*arrays, result)
-    for own in zip(*(a if a.ndim == 3 else a[None] for a in every), strict=True):
-        kernel = plan.kernel if own[-1].ctypes.data % LINE else plan.streamed
+    for own in (every,) if result.ndim == 2 else zip(*every, strict=True):
+        kernel = plan.kernel
+        if plan.streamed is not kernel and own[-1].ctypes.data % LINE == 0:
+            kernel = plan.streamed
         kernel(weights, *own, structure.indptr, structure.indices, *sizes, *plan.parts, scale)
 
 
