@@ -1,7 +1,8 @@
 """Softmax within segments: consecutive rows of a matrix, column by column, or elements of a vector.
 
 The greatest value is found first, then powers are stored and summed, then divided by their sum.
-Segments of a vector that fit into one vector register stay there meanwhile.
+Segments of a vector that fit into one vector register stay there meanwhile. Lanes without an
+element take the power of 0, as that of infinity or of what is out of range takes far longer.
 """
 
 from __future__ import annotations
@@ -43,19 +44,21 @@ def segment_softmax(case: SegmentsCase) -> PrimFunc:
 def _of_vector(t: KernelText, case: SegmentsCase) -> None:
     lanes = case.lanes
     kind, at, each = f"T.{case.dtype}x{lanes}", f"[T.Ramp(begin, 1, {lanes})]", ramp("0", 0, lanes)
+    zero = spread(f"T.{case.dtype}(0)", lanes)
     with t.inside(f"if size <= T.int64({lanes}):"):
         mask = first_lanes("size", lanes)
         least = spread(f"T.{case.dtype}('-inf')", lanes)
         t(f"x: {kind} = T.Select({mask}, V.vload({at}, predicate={mask}), {least})")
         most = over_lanes(t, "x", "most", "T.max({}, {})", case.dtype, lanes)
-        t(f"power: {kind} = T.exp(x - {most})")
+        t(f"there: {kind} = T.exp(T.Select({mask}, x - {most}, {zero}))")
+        t(f"power: {kind} = T.Select({mask}, there, {zero})")
         total = over_lanes(t, "power", "total", "{} + {}", case.dtype, lanes)
         t(f"C.vstore({at}, power / {total}, predicate={mask})")
     with t.inside("else:"):
         place = f"[T.Ramp(begin + h * {lanes}, 1, {lanes})]"
         tail = f"[T.Ramp(begin + size - {lanes}, 1, {lanes})]"  # the rest, and some before it
         whole = f"for h in range(size // T.int64({lanes})):"
-        t(f"M[{each}] = V{tail}", f"L[{each}] = {spread(f'T.{case.dtype}(0)', lanes)}")
+        t(f"M[{each}] = V{tail}", f"L[{each}] = {zero}")
         with t.inside(whole):
             t(f"M[{each}] = T.max(M[{each}], V{place})")
         most = over_lanes(t, f"M[{each}]", "greatest", "T.max({}, {})", case.dtype, lanes)
@@ -65,8 +68,8 @@ def _of_vector(t: KernelText, case: SegmentsCase) -> None:
         t(f"rest: T.int64 = size % T.int64({lanes})")
         mask = first_lanes("rest", lanes)
         end = f"[T.Ramp(begin + size - rest, 1, {lanes})]"
-        zero = spread(f"T.{case.dtype}(0)", lanes)
-        t(f"last: {kind} = T.exp(V.vload({end}, predicate={mask}) - {most})")
+        left = f"V.vload({end}, predicate={mask}) - {most}"
+        t(f"last: {kind} = T.exp(T.Select({mask}, {left}, {zero}))")
         t(f"L[{each}] = L[{each}] + T.Select({mask}, last, {zero})")
         total = over_lanes(t, f"L[{each}]", "sum", "{} + {}", case.dtype, lanes)
         t(f"share: {kind} = {spread(f'T.{case.dtype}(1)', lanes)} / {total}")
