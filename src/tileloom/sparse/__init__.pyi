@@ -10,6 +10,7 @@ from ..frontend.sparse import sddmm as sddmm
 from ..frontend.sparse import segment_reduce as segment_reduce
 from ..frontend.sparse import segment_softmax as segment_softmax
 from ..frontend.sparse import sparse_conv as sparse_conv
+from ..frontend.sparse import spgemm as spgemm
 from ..frontend.sparse import spmm as spmm
 from ..frontend.sparse import spmv as spmv
 from . import arrays as arrays

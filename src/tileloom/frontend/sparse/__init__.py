@@ -6,6 +6,7 @@ from .rgms import Relations, relations, rgms
 from .sddmm import sddmm
 from .sddmm_plan import explain_sddmm
 from .segments import segment_reduce, segment_softmax
+from .spgemm import spgemm
 from .spmm import spmm
 from .spmm_plan import explain_spmm
 from .spmv import spmv
@@ -23,6 +24,7 @@ __all__ = [
     "segment_reduce",
     "segment_softmax",
     "sparse_conv",
+    "spgemm",
     "spmm",
     "spmv",
 ]
