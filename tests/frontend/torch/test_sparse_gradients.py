@@ -11,7 +11,15 @@ torch = pytest.importorskip("torch")
 sp = pytest.importorskip("scipy.sparse")
 
 from tileloom.base.errors import ArgumentError, UnsupportedError  # noqa: E402
-from tileloom.sparse import graph_attention, rgms, sddmm, spmm, spmv  # noqa: E402
+from tileloom.sparse import (  # noqa: E402
+    graph_attention,
+    rgms,
+    sddmm,
+    segment_reduce,
+    spgemm,
+    spmm,
+    spmv,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 LAYOUTS = ("csr", "csc", "coo", "bsr")
@@ -187,5 +195,10 @@ def test_operators_without_gradients_say_so() -> None:
     q = torch.ones(4, 3, requires_grad=True)
     with pytest.raises(UnsupportedError, match="which graph_attention does not record"):
         graph_attention(a, q, q, q)
+    with pytest.raises(UnsupportedError, match="values requires a gradient"):
+        segment_reduce(q, [0, 1, 4])
+    b = torch.eye(4).to_sparse_csr().requires_grad_()
+    with pytest.raises(UnsupportedError, match="b requires a gradient, which spgemm does not"):
+        spgemm(a, b)
     with torch.no_grad():
         assert rgms([a], torch.ones(4, 3), w).shape == (4, 2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ShapeError, UnsupportedError
-from ...sparse.arrays import DenseOperand, Sparse, dense
+from ...sparse.arrays import DenseOperand, Sparse, dense, requires_grad
 from .kinds import KINDS, computed_as
 
 Array = np.ndarray[Any, Any]
@@ -48,13 +48,21 @@ def undifferentiated(x: Any, what: str, operator: str) -> Any:
     Raises:
         UnsupportedError: one is asked for.
     """
-    operand = dense(x, what=what)
-    if operand.requires_grad:
+    refuse_gradient(x, what, operator)
+    return dense(x, what=what).array
+
+
+def refuse_gradient(array: Any, what: str, operator: str) -> None:
+    """Refuse a tensor that requires a gradient where an operator records none.
+
+    Raises:
+        UnsupportedError: it does.
+    """
+    if requires_grad(array):
         raise UnsupportedError(
             f"{what} requires a gradient, which {operator} does not record",
             hint=f"{what}.detach(), or torch.no_grad()",
         )
-    return operand.array
 
 
 def check_on_cpu(parts: Sparse, what: str) -> None:

@@ -13,6 +13,7 @@ from ...sparse.kernels.segment_softmax import segment_softmax as softmax_kernel
 from ...sparse.kernels.segments import BOTH, SegmentsCase, segment_reductions
 from .compiled import compiled, vector_bytes
 from .kinds import computed_as
+from .operands import undifferentiated
 
 Array = np.ndarray[Any, Any]
 
@@ -110,7 +111,8 @@ def segment_softmax(values: Any, indptr: Any) -> Any:
 
 def _segments(values: Any, indptr: Any) -> tuple[Array, Array]:
     """The values, and where segments begin in a type that kernels have, checked."""
-    rows, starts = dense(values, what="values").array, dense(indptr, what="indptr").array
+    rows = undifferentiated(values, "values", "a reduction of segments")
+    starts = dense(indptr, what="indptr").array
     for name, array in (("values", rows), ("indptr", starts)):
         if not isinstance(array, np.ndarray):
             raise UnsupportedError(f"{name} is in a GPU's memory: there are kernels for CPUs only")

@@ -13,6 +13,7 @@ from ...sparse.arrays import Csr, view, wrap
 from ...sparse.kernels.bitmap import WIDE
 from ...sparse.kernels.spgemm import SpgemmCase, spgemm_count, spgemm_fill, spgemm_work
 from .compiled import compiled
+from .operands import refuse_gradient
 from .pairs import promoted_pair, starts_of
 from .rows import compressed_rows
 from .structure import Structure
@@ -56,6 +57,8 @@ def spgemm(a: Any, b: Any) -> Any:
     ([0, 1], [2.0, 2.0])
     """
     left_parts, right_parts = view(a, what="a"), view(b, what="b")
+    for array, what in ((a, "a"), (b, "b")):
+        refuse_gradient(array, what, "spgemm")
     left, left_values = compressed_rows(a, left_parts, "a")
     right, right_values = compressed_rows(b, right_parts, "b")
     if left.shape[1] != right.shape[0]:
