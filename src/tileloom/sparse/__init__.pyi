@@ -1,9 +1,11 @@
 from ..frontend.sparse import ConvolutionMap as ConvolutionMap
 from ..frontend.sparse import Relations as Relations
+from ..frontend.sparse import add as add
 from ..frontend.sparse import convolution_map as convolution_map
 from ..frontend.sparse import explain_sddmm as explain_sddmm
 from ..frontend.sparse import explain_spmm as explain_spmm
 from ..frontend.sparse import graph_attention as graph_attention
+from ..frontend.sparse import multiply as multiply
 from ..frontend.sparse import relations as relations
 from ..frontend.sparse import rgms as rgms
 from ..frontend.sparse import sddmm as sddmm
@@ -13,6 +15,7 @@ from ..frontend.sparse import sparse_conv as sparse_conv
 from ..frontend.sparse import spgemm as spgemm
 from ..frontend.sparse import spmm as spmm
 from ..frontend.sparse import spmv as spmv
+from ..frontend.sparse import subtract as subtract
 from . import arrays as arrays
 from . import convert as convert
 from .closed_form import specialize_buffer as specialize_buffer

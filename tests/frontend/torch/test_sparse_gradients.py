@@ -13,12 +13,14 @@ sp = pytest.importorskip("scipy.sparse")
 from tileloom.base.errors import ArgumentError, UnsupportedError  # noqa: E402
 from tileloom.sparse import (  # noqa: E402
     graph_attention,
+    multiply,
     rgms,
     sddmm,
     segment_reduce,
     spgemm,
     spmm,
     spmv,
+    subtract,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
@@ -200,5 +202,9 @@ def test_operators_without_gradients_say_so() -> None:
     b = torch.eye(4).to_sparse_csr().requires_grad_()
     with pytest.raises(UnsupportedError, match="b requires a gradient, which spgemm does not"):
         spgemm(a, b)
+    with pytest.raises(UnsupportedError, match="b requires a gradient, which subtract does not"):
+        subtract(a, b)
+    with pytest.raises(UnsupportedError, match="b requires a gradient, which multiply does not"):
+        multiply(a, torch.ones(4, requires_grad=True))
     with torch.no_grad():
         assert rgms([a], torch.ones(4, 3), w).shape == (4, 2)

@@ -2,6 +2,7 @@
 
 from .attention import graph_attention
 from .convolution import ConvolutionMap, convolution_map, sparse_conv
+from .elementwise import add, multiply, subtract
 from .rgms import Relations, relations, rgms
 from .sddmm import sddmm
 from .sddmm_plan import explain_sddmm
@@ -14,10 +15,12 @@ from .spmv import spmv
 __all__ = [
     "ConvolutionMap",
     "Relations",
+    "add",
     "convolution_map",
     "explain_sddmm",
     "explain_spmm",
     "graph_attention",
+    "multiply",
     "relations",
     "rgms",
     "sddmm",
@@ -27,4 +30,5 @@ __all__ = [
     "spgemm",
     "spmm",
     "spmv",
+    "subtract",
 ]

@@ -14,7 +14,7 @@ from ...sparse.kernels.bitmap import WIDE
 from ...sparse.kernels.spgemm import SpgemmCase, spgemm_count, spgemm_fill, spgemm_work
 from .compiled import compiled
 from .operands import refuse_gradient
-from .pairs import promoted_pair, starts_of
+from .pairs import promoted_pair, starts_of, unit_bounds
 from .rows import compressed_rows
 from .structure import Structure
 
@@ -105,10 +105,9 @@ def _product(left: Structure, x: Array, right: Structure, y: Array) -> tuple[Arr
     sizes = (*left.shape, left.nnz, right.nnz)
     types = str(left.indices.dtype), str(right.indices.dtype)
     work = np.empty(left.shape[0], np.int64)
-    threads = get_num_threads()
-    units = 1 if left.nnz < _SERIAL else 4 * threads
+    units = 1 if left.nnz < _SERIAL else 4 * get_num_threads()
     compiled(spgemm_work, *types)(*index, work, *sizes, units)
-    bounds = _bounds(work, columns.count, threads)
+    bounds = unit_bounds(np.cumsum(work + _ROW), _SERIAL, _FOR_COLUMN * columns.count)
     units = len(bounds) - 1
     case = SpgemmCase(*types)
     counts = work  # which has served
@@ -123,13 +122,3 @@ def _product(left: Structure, x: Array, right: Structure, y: Array) -> tuple[Arr
     if columns.used is not None:
         indices = columns.used[indices].astype(indptr.dtype, copy=False)
     return indptr, indices, values
-
-
-def _bounds(work: Array, columns: int, threads: int) -> Array:
-    """The first row of each unit of about as much work, and the end of the last."""
-    ends = np.cumsum(work + _ROW)
-    total = int(ends[-1]) if len(ends) else 0
-    most = total // (_FOR_COLUMN * max(1, columns))
-    units = 1 if total < _SERIAL else min(16 * threads, max(threads, most))
-    shares = np.arange(1, units) * (total / units)
-    return np.concatenate([[0], np.searchsorted(ends, shares), [len(work)]]).astype(np.int64)

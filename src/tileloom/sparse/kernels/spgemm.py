@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...tir import PrimFunc
 from .bitmap import allocate_bitmap, each_bit, each_word, mark
 from .text import KernelText
+from .two_matrices import scalar, two_matrices
 
 #: Elements of the first matrix by which rows of the second are fetched early.
 _AHEAD = 6
@@ -43,11 +44,11 @@ def spgemm_work(left: str, right: str) -> PrimFunc:
     Parameters: the arrays of both matrices, work[m], and m, k, the elements of both, and `units`.
     """
     t = KernelText()
-    with _function(t, SpgemmCase(left, right), "w: T.handle", "units: T.int64"):
+    with two_matrices(t, left, right, "w: T.handle", "units: T.int64"):
         t("W = T.match_buffer(w, (m,), 'int64')")
         with t.inside(f"for u in T.parallel(units, {_DYNAMIC}):"):
             t("lo: T.int64 = m * u // units", "hi: T.int64 = m * (u + T.int64(1)) // units")
-            _scalar(t, "total", "int64")
+            scalar(t, "total", "int64")
             with t.inside("for r in range(hi - lo):"):
                 t("i: T.int64 = lo + r", "total[0] = T.int64(0)")
                 with t.inside("for p in range(PA[i], PA[i + T.int64(1)]):"):
@@ -68,10 +69,12 @@ def spgemm_count(case: SpgemmCase) -> PrimFunc:
     """
     t = KernelText()
     case = case._replace(levels=1)
-    with _function(t, case, "c: T.handle", "v: T.handle", "n: T.int64", "units: T.int64"):
+    with two_matrices(
+        t, case.left, case.right, "c: T.handle", "v: T.handle", "n: T.int64", "units: T.int64"
+    ):
         t("N = T.match_buffer(c, (m,), 'int64')")
         with _units(t, case):
-            _scalar(t, "count", "int64")
+            scalar(t, "count", "int64")
             t("count[0] = T.int64(0)")
             with t.inside("if N[i] > words0:"):
                 with _products(t, "X"):
@@ -99,7 +102,9 @@ def spgemm_fill(case: SpgemmCase) -> PrimFunc:
     """
     t = KernelText()
     handles = [f"{name}: T.handle" for name in ("a", "b", "cp", "cx", "c", "v")]
-    with _function(t, case, *handles, "n: T.int64", "nnz: T.int64", "units: T.int64"):
+    with two_matrices(
+        t, case.left, case.right, *handles, "n: T.int64", "nnz: T.int64", "units: T.int64"
+    ):
         t(
             f"A = T.match_buffer(a, (na,), '{case.dtype}')",
             f"B = T.match_buffer(b, (nb,), '{case.dtype}')",
@@ -108,14 +113,14 @@ def spgemm_fill(case: SpgemmCase) -> PrimFunc:
             f"C = T.match_buffer(c, (nnz,), '{case.dtype}')",
         )
         with _units(t, case, sums=True):
-            _scalar(t, "low", "int64")
-            _scalar(t, "high", "int64")
+            scalar(t, "low", "int64")
+            scalar(t, "high", "int64")
             first, last = ("n", "T.int64(-1)") if case.sorted else ("T.int64(0)", "n - T.int64(1)")
             t(f"low[0] = {first}", f"high[0] = {last}")
             with _products(t, "XB", spans=case.sorted):
                 mark(t, case.levels)
                 t("S[j] = S[j] + A[p] * B[q]")
-            _scalar(t, "at", "int64")
+            scalar(t, "at", "int64")
             t("at[0] = T.Cast('int64', P[i])")
 
             def write() -> None:
@@ -128,26 +133,6 @@ def spgemm_fill(case: SpgemmCase) -> PrimFunc:
 
             each_word(t, case.levels, "low[0]", "high[0]", word)
     return t.parsed()
-
-
-@contextmanager
-def _function(t: KernelText, case: SpgemmCase, *more: str) -> Iterator[None]:
-    """The function, with the index arrays of both matrices."""
-    handles = ", ".join(f"{name}: T.handle" for name in ("pa", "xa", "pb", "xb"))
-    scalars = ", ".join(f"{name}: T.int64" for name in ("m", "rows", "na", "nb"))
-    arrays = [name for name in more if name.endswith("handle")]
-    numbers = [name for name in more if name not in arrays]
-    t("@T.prim_func")
-    parameters = ", ".join([handles, *arrays, scalars, *numbers])
-    with t.inside(f"def spgemm({parameters}):"):
-        t(
-            "T.func_attr({'tir.noalias': True})",
-            f"PA = T.match_buffer(pa, (m + T.int64(1),), '{case.left}')",
-            f"XA = T.match_buffer(xa, (na,), '{case.left}')",
-            f"PB = T.match_buffer(pb, (rows + T.int64(1),), '{case.right}')",
-            f"XB = T.match_buffer(xb, (nb,), '{case.right}')",
-        )
-        yield
 
 
 @contextmanager
@@ -190,8 +175,3 @@ def _products(t: KernelText, fetched: str = "", spans: bool = False) -> Iterator
         with t.inside("for q in range(PB[k], PB[k + T.int64(1)]):"):
             t("j: T.int64 = T.Cast('int64', XB[q])")
             yield
-
-
-def _scalar(t: KernelText, name: str, dtype: str) -> None:
-    t(f"{name}_ = T.allocate([1], '{dtype}', 'local')")
-    t(f"{name} = T.Buffer((1,), '{dtype}', data={name}_, scope='local')")
