@@ -10,8 +10,8 @@ room(
     **{
         "arrays": "",
         "convert": "",
-        "tileloom.frontend.sparse": "ConvolutionMap Relations add convolution_map"
-        " explain_sddmm explain_spmm graph_attention multiply relations rgms sddmm"
+        "tileloom.frontend.sparse": "ConvolutionMap Relations add auto_schedule compile"
+        " convolution_map explain_sddmm explain_spmm graph_attention multiply relations rgms sddmm"
         " segment_reduce segment_softmax sparse_conv spgemm spmm spmv subtract",
         "tileloom.sparse.convert": "column_part_hyb condense csf_to_ell3d",
         "closed_form": "specialize_buffer",

@@ -1,6 +1,8 @@
 from ..frontend.sparse import ConvolutionMap as ConvolutionMap
 from ..frontend.sparse import Relations as Relations
 from ..frontend.sparse import add as add
+from ..frontend.sparse import auto_schedule as auto_schedule
+from ..frontend.sparse import compile as compile
 from ..frontend.sparse import convolution_map as convolution_map
 from ..frontend.sparse import explain_sddmm as explain_sddmm
 from ..frontend.sparse import explain_spmm as explain_spmm

@@ -3,6 +3,7 @@
 from .attention import graph_attention
 from .convolution import ConvolutionMap, convolution_map, sparse_conv
 from .elementwise import add, multiply, subtract
+from .programs import auto_schedule, compile
 from .rgms import Relations, relations, rgms
 from .sddmm import sddmm
 from .sddmm_plan import explain_sddmm
@@ -16,6 +17,8 @@ __all__ = [
     "ConvolutionMap",
     "Relations",
     "add",
+    "auto_schedule",
+    "compile",
     "convolution_map",
     "explain_sddmm",
     "explain_spmm",
