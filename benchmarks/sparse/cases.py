@@ -9,13 +9,15 @@ import numpy as np
 import scipy.sparse
 
 from ..harness import Workload
-from . import attention, blocks, graphs, peers
+from . import attention, blocks, graphs, peers, products
 from .graphs import Graph
 
 Array = np.ndarray[Any, Any]
 Load = Callable[[], Graph]
 WIDTHS = (32, 128, 512)
 ATTENTION_WIDTHS = (32, 64, 128)
+#: Graphs that are multiplied with themselves.
+SQUARED = ("cora", "citeseer", "pubmed", "ppi", "arxiv")
 #: Rows, columns, and how many of the blocks are there.
 BLOCKED = ((3072, 768, 0.07), (768, 768, 0.057))
 #: Of a sum of n products of normal numbers in float32, per square root of n.
@@ -29,6 +31,7 @@ def workloads() -> list[Workload]:
     found += [spmv(name, graph(name)) for name in graphs.GRAPHS]
     found += [sddmm(name, graph(name), k) for name in graphs.GRAPHS for k in WIDTHS]
     found += [attend(name, graph(name), k) for name in graphs.GRAPHS for k in ATTENTION_WIDTHS]
+    found += [spgemm(name, graph(name)) for name in SQUARED]
     found += [blocked(*case) for case in BLOCKED]
     small = graphs.Law(100, 500, 3.0, 20)
     return [*found, *(call(kind, lambda: graphs.draw(small)) for kind in (spmm, sddmm))]
@@ -95,6 +98,22 @@ def attend(name: str, load: Load, width: int) -> Workload:
         f"attention_{name}_{width}", inputs, _attention, attention.PEERS, atol=1e-4,
         flops=4 * edges * width, moved=4 * edges + 4 * rows + 16 * rows * width,
     )  # fmt: skip
+
+
+def spgemm(name: str, load: Load) -> Workload:
+    """A graph's matrix times itself."""
+
+    def inputs(rng: np.random.Generator) -> tuple[Array, ...]:
+        g = load()
+        return g.indptr, g.indices, g.data
+
+    def reference(indptr: Array, indices: Array, data: Array) -> Array:
+        rows = len(indptr) - 1
+        wide = peers.csr(indptr, indices, data.astype(np.float64), rows)
+        return np.asarray(wide @ (wide @ products.probes(rows)))
+
+    atol = 10 * _error(name)  # rows of sums of sums
+    return Workload(f"spgemm_{name}", inputs, reference, products.PEERS, atol=atol)
 
 
 def blocked(rows: int, columns: int, kept: float, width: int = 512) -> Workload:

@@ -50,6 +50,8 @@ TABLES = (
     Table("SpMV: a graph's matrix times a vector", "spmv", (Bar("", 1.0),)),
     Table("SDDMM: dot products along the edges", "sddmm", (Bar("torch", 2.0), Bar("", 1.2))),
     Table("Attention along the edges: one call against three", "attention", (Bar("torch", 2.0),)),
+    Table("SpGEMM: a graph's matrix times itself", "spgemm",
+          (Bar("scipy", 2.0), Bar("mkl sorted", 1.0))),
     Table("Blocks of 32 x 32, K = 512", "blocks", (Bar("dense", 3.0), Bar("mkl", 1.5))),
 )  # fmt: skip
 
