@@ -65,7 +65,7 @@ def spgemm_count(case: SpgemmCase) -> PrimFunc:
     Parameters: the index arrays of both matrices, counts[m], where the work of each row is at
     first, bounds[units + 1], the first row of each unit, and m, k, the elements of both, n and
     `units`. Where columns are marked more often than there are words all words are looked at;
-    otherwise those that were touched are found by going over the products once more.
+    otherwise there is a list of those that were touched.
     """
     t = KernelText()
     case = case._replace(levels=1)
@@ -73,8 +73,9 @@ def spgemm_count(case: SpgemmCase) -> PrimFunc:
         t, case.left, case.right, "c: T.handle", "v: T.handle", "n: T.int64", "units: T.int64"
     ):
         t("N = T.match_buffer(c, (m,), 'int64')")
-        with _units(t, case):
+        with _units(t, case, listed=True):
             scalar(t, "count", "int64")
+            scalar(t, "touched", "int64")
             t("count[0] = T.int64(0)")
             with t.inside("if N[i] > words0:"):
                 with _products(t, "X"):
@@ -83,12 +84,14 @@ def spgemm_count(case: SpgemmCase) -> PrimFunc:
                     t("count[0] = count[0] + T.Cast('int64', T.popcount(Z0[e]))")
                     t("Z0[e] = T.uint64(0)")
             with t.inside("else:"):
+                t("touched[0] = T.int64(0)")
                 with _products(t, "X"):
                     mark(t, 1)
-                    is_new = "T.uint64(1) & ~(o0 >> T.Cast('uint64', j & T.int64(63)))"
-                    t(f"count[0] = count[0] + T.Cast('int64', {is_new})")
-                with _products(t):
-                    t("Z0[j >> T.int64(6)] = T.uint64(0)")
+                    t("L[touched[0]] = w0")
+                    t("touched[0] = touched[0] + T.Cast('int64', o0 == T.uint64(0))")
+                with t.inside("for e in range(touched[0]):"):
+                    t("count[0] = count[0] + T.Cast('int64', T.popcount(Z0[L[e]]))")
+                    t("Z0[L[e]] = T.uint64(0)")
             t("N[i] = count[0]")
     return t.parsed()
 
@@ -136,8 +139,15 @@ def spgemm_fill(case: SpgemmCase) -> PrimFunc:
 
 
 @contextmanager
-def _units(t: KernelText, case: SpgemmCase, sums: bool = False) -> Iterator[None]:
-    """Each row `i` of each unit, with a bitmap of columns, and with their sums: all zero."""
+def _units(
+    t: KernelText, case: SpgemmCase, sums: bool = False, listed: bool = False
+) -> Iterator[None]:
+    """Each row `i` of each unit, with a bitmap of columns, which is zero.
+
+    Args:
+        sums: whether there is a sum for each column, which is zero, too.
+        listed: whether there is room for a list of words of the bitmap.
+    """
     t("V = T.match_buffer(v, (units + T.int64(1),), 'int64')")
     with t.inside(f"for u in T.parallel(units, {_DYNAMIC}):"):
         t("lo: T.int64 = V[u]", "hi: T.int64 = V[u + T.int64(1)]")
@@ -147,6 +157,9 @@ def _units(t: KernelText, case: SpgemmCase, sums: bool = False) -> Iterator[None
             t(f"S = T.Buffer((n,), '{case.dtype}', data=sums_)")
             with t.inside("for z in range(n):"):
                 t(f"S[z] = T.{case.dtype}(0)")
+        if listed:
+            t("list_ = T.allocate([words0], 'int64', 'global')")
+            t("L = T.Buffer((words0,), 'int64', data=list_)")
         with t.inside("for r in range(hi - lo):"):
             t("i: T.int64 = lo + r")
             yield
