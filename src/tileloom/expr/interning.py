@@ -20,10 +20,11 @@ class _Key(weakref.ref[object]):
     key: tuple[Any, ...]
 
 
-def _drop(ref: weakref.ref[Any]) -> None:
+def _drop(ref: weakref.ref[Any], table: dict[Any, Any] = TABLE) -> None:
+    # The table is an argument since at the end of a process nodes may die after the module.
     key = ref.key  # type: ignore[attr-defined]
-    if TABLE.get(key) is ref:
-        del TABLE[key]
+    if table.get(key) is ref:
+        del table[key]
 
 
 _set = object.__setattr__
