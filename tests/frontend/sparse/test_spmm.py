@@ -279,3 +279,14 @@ def test_index_arrays_that_contradict_themselves_are_refused() -> None:
     b.indptr[3] = b.indptr[4] + 1
     with pytest.raises(UserError, match="indptr falls from 27 to 26"):
         spmm(b, operand(36, 4))
+
+
+def test_how_much_is_near_the_diagonal() -> None:
+    def share(a: Any, reach: int) -> float:
+        return structure.Structure(a.indptr, a.indices, a.shape).share_near(reach)
+
+    band = sp.csr_array(sp.diags_array([np.ones(400), np.ones(390)], offsets=[0, 10]))
+    assert share(band, 10) == 1
+    assert share(band, 9) == pytest.approx(400 / 790, abs=0.01)
+    assert share(sp.csr_array(np.ones((10, 1000), "float32")), 99) == pytest.approx(0.18, abs=0.03)
+    assert share(matrix(0, 5), 1) == share(matrix(5, 0), 1) == 1

@@ -34,6 +34,8 @@ _NEAR, _FAR, _ELEMENT = 0.6, 2.0, 2.0
 _CLEARLY = 0.8
 # Multiplications below which threads would cost more than they save.
 _SERIAL = 60_000
+# As much of the second-level cache holds what is on either side of the diagonal row after row.
+_REACH = 0.4
 # Bytes of the dense matrix from which on its rows are fetched early, and by which.
 _FETCHED, _AHEAD = 1 << 20, 4096
 # Cache lines of a row that are fetched; the hardware sees where that goes, and goes on.
@@ -186,7 +188,8 @@ def _times(
     """Nanoseconds for rows and for parts."""
     lines = features * kind.itemsize / LINE
     size = structure.shape[1] * features * kind.itemsize
-    hits = min(1.0, 0.8 * cache_sizes()[1] / size)
+    near = structure.share_near(int(_REACH * cache_sizes()[1] * structure.shape[1] / size))
+    hits = near + (1 - near) * min(1.0, 0.8 * cache_sizes()[1] / size)
     line = hits * _NEAR + (1 - hits) * _FAR
     share = structure.share_of_rows_from(long)
     by_rows = max(_ELEMENT, lines * line)

@@ -20,6 +20,9 @@ from ...sparse.convert import check_csr, has_sorted_indices, transpose
 Array = np.ndarray[Any, Any]
 Found = TypeVar("Found")
 
+# Elements of a sample.
+_SAMPLE = 1 << 14
+
 
 class Structure:
     """The rows of a CSR matrix, checked.
@@ -73,6 +76,15 @@ class Structure:
             structure = Structure(found.indptr, found.indices, self.shape[::-1])
             self._transposed = structure, found.source
         return self._transposed
+
+    def share_near(self, reach: int) -> float:
+        """The share of all elements that are at most so many columns off the diagonal, about."""
+        places = np.linspace(0, self.nnz - 1, min(self.nnz, _SAMPLE)).astype(np.int64)
+        if not len(places):
+            return 1.0
+        rows = np.searchsorted(self.indptr, places, side="right") - 1
+        middle = rows * (self.shape[1] / self.shape[0])
+        return float(np.mean(np.abs(self.indices[places] - middle) <= reach))
 
     def rows_from(self, length: int) -> int:
         """How many rows have at least so many elements."""
