@@ -129,10 +129,10 @@ def test_what_is_kept_goes_with_the_array() -> None:
     a = matrix(24, 36)
     spmm(a, operand(36, 16))
     key = id(a)
-    assert key in structure._KNOWN
+    assert key in structure.KNOWN
     del a
     gc.collect()
-    assert key not in structure._KNOWN
+    assert key not in structure.KNOWN
 
 
 def test_dense_operands_of_any_strides() -> None:

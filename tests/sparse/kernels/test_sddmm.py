@@ -56,7 +56,7 @@ def test_groups(k: int, dtype: str, lanes: int, values: str, ahead: int) -> None
     kernel = build(sddmm_groups(SddmmCase(k, dtype, "int32", lanes, values, ahead, 2)))
     for shape in (FEW, MANY, SINGLE, NONE):
         mask, x, y = operands(shape, k, dtype)
-        given = [x, y, mask.data] if values == "multiply" else [x, y]
+        given = [mask.data, x, y] if values == "multiply" else [x, y]
         of_elements = rows(mask).astype("int32"), mask.indices.astype("int32")
         for units in (1, 3):
             found = np.zeros(mask.nnz, dtype)
@@ -78,7 +78,7 @@ def test_parts(k: int, tile: int, dtype: str, lanes: int, values: str) -> None:
     kernel = build(sddmm_parts(SddmmCase(k, dtype, "int32", lanes, values, 16, 2), tile))
     for shape in (FEW, MANY, SINGLE, NONE):
         mask, x, y = operands(shape, k, dtype)
-        given = [x, y, mask.data] if values == "multiply" else [x, y]
+        given = [mask.data, x, y] if values == "multiply" else [x, y]
         index = mask.indptr.astype("int32"), mask.indices.astype("int32")
         for units, long, width in ((1, 50, 37), (3, 1, 100), (2, 10**6, 10), (3, 8, 1000)):
             found = np.zeros(mask.nnz, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import ceil, prod
 from typing import Any
 
@@ -11,18 +12,20 @@ from ...base.aligned import LINE
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import dense_like, requires_grad, view
+from ...sparse.arrays import Csr, dense_like, requires_grad, view
 from ...sparse.kernels.attention import AttentionCase, attention_rows
 from ...sparse.kernels.attention_parts import attention_parts
 from ...target.machine import cache_sizes
 from .compiled import compiled, vector_bytes
 from .kinds import computed_as
 from .operands import undifferentiated
+from .repeated import RepeatedCall, prepare, run_again
 from .results import STREAMED, converted, empty, given
 from .rows import compressed_rows
 from .structure import Structure
 
 Array = np.ndarray[Any, Any]
+_ndarray = np.ndarray
 
 VALUES = ("ignore", "add", "multiply")
 
@@ -91,7 +94,14 @@ def graph_attention(
     """
     if values not in VALUES:
         raise ArgumentError(f"values={values!r}", hint=f"one of {', '.join(VALUES)}")
-    structure, weights = compressed_rows(mask, view(mask, what="mask"), "mask")
+    if type(q) is type(k) is type(v) is _ndarray and q.ndim == 2:
+        factor = max(1, q.shape[1]) ** -0.5 if scale is None else scale
+        key = ("attention", q.shape, v.shape, v.dtype, values)
+        again = run_again(mask, key, (q, k, v), out, factor)
+        if again is not None:
+            return again
+    parts = view(mask, what="mask")
+    structure, weights = compressed_rows(mask, parts, "mask")
     arrays = [_on_cpu(array, what) for array, what in ((q, "q"), (k, "k"), (v, "v"))]
     _check(structure.shape, *arrays)
     if values == "ignore":
@@ -110,8 +120,11 @@ def graph_attention(
         scale = max(1, arrays[0].shape[-1]) ** -0.5
     is_direct = out is not None and kind == own
     result = target if is_direct else empty(prod(shape[:-1]), shape[-1], own).reshape(shape)
-    used = np.empty(structure.nnz, own) if values == "ignore" else weights.astype(own, copy=False)
-    _attend(structure, used, [_prepared(a, own) for a in arrays], result, scale, values)
+    operands = [_prepared(a, own) for a in arrays]
+    used = [] if values == "ignore" else [weights.astype(own, copy=False)]
+    _attend(structure, used, operands, result, scale, values)
+    if type(parts) is Csr and all(map(operator.is_, operands, (q, k, v))) and result.size:
+        _prepare(mask, parts, structure, result, values, operands)
     if kind != own:
         result = converted(result, kind, out)
     return out if out is not None else dense_like(result, v)
@@ -125,7 +138,7 @@ def _prepared(array: Array, kind: np.dtype[Any]) -> Array:
 
 
 def _attend(
-    structure: Structure, weights: Array, arrays: list[Array], result: Array, scale: float,
+    structure: Structure, weights: list[Array], arrays: list[Array], result: Array, scale: float,
     values: str,
 ) -> None:  # fmt: skip
     """Compute all heads."""
@@ -139,7 +152,24 @@ def _attend(
         kernel = plan.kernel
         if plan.streamed is not kernel and own[-1].ctypes.data % LINE == 0:
             kernel = plan.streamed
-        kernel(weights, *own, structure.indptr, structure.indices, *sizes, *plan.parts, scale)
+        kernel(*weights, *own, structure.indptr, structure.indices, *sizes, *plan.parts, scale)
+
+
+def _prepare(
+    mask: Any, parts: Csr, structure: Structure, result: Array, values: str, arrays: list[Array]
+) -> None:
+    """Let the next call with these run at once, if it has one head."""
+    q, _, v = arrays
+    if result.ndim != 2 or result.dtype != v.dtype:
+        return
+    plan = _planned(structure, q.shape[1], v.shape[1], v.dtype, values)
+    index = structure.indptr, structure.indices
+    sizes = (*structure.shape, structure.nnz, plan.units)
+    call = RepeatedCall(
+        plan.kernel, plan.streamed, result.shape, v.dtype, structure.nnz, values != "ignore",
+        (*index, *sizes, *plan.parts),
+    )  # fmt: skip
+    prepare(mask, parts, ("attention", q.shape, v.shape, v.dtype, values), call)
 
 
 def _planned(

@@ -8,14 +8,16 @@ import numpy as np
 
 from ...base.errors import ArgumentError, ShapeError, UnsupportedError
 from ...base.late import load
-from ...sparse.arrays import dense, requires_grad, view, with_values
+from ...sparse.arrays import Csr, dense, requires_grad, view, with_values
 from .kinds import computed_as
+from .repeated import RepeatedCall, prepare, run_again
 from .results import given, refuse_out
 from .rows import in_row_order, row_order
 from .sddmm_plan import planned
 from .structure import Structure
 
 Array = np.ndarray[Any, Any]
+_ndarray = np.ndarray
 
 # Bytes of the shortest type with kernels: shorter integers are the last bytes of longer ones.
 _SHORTEST = 4
@@ -58,6 +60,10 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
     """
     if values not in ("multiply", "ignore"):
         raise ArgumentError(f"values={values!r}", hint='"multiply" or "ignore"')
+    if type(x) is _ndarray and type(y) is _ndarray:
+        again = run_again(mask, ("sddmm", x.shape, x.dtype, values), (x, y), out)
+        if again is not None:
+            return with_values(again, mask)
     parts = view(mask, what="mask")
     first, second = dense(x, what="x"), dense(y, what="y")
     if first.requires_grad or second.requires_grad or requires_grad(mask):
@@ -69,13 +75,15 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
     own = parts.data
     operands = [left, right]
     if values == "multiply":
-        operands.append(in_row_order(own, structure, source))
+        operands.insert(0, in_row_order(own, structure, source))
     kind, found = _types(operands)
     target = None if out is None else given(out, own.shape, kind, x=left, y=right, mask=own)
     operands = [np.ascontiguousarray(array, dtype=found) for array in operands]
     is_direct = source is None and kind == found and own.shape == (structure.nnz,)
     result = target if is_direct and target is not None else np.empty(structure.nnz, found)
     _compute(structure, operands, result, values)
+    if type(parts) is Csr and is_direct and operands[-2] is x and operands[-1] is y:
+        _prepare(mask, parts, structure, x, values)
     if not is_direct:
         result = _placed(result, source, np.zeros(own.shape, kind) if target is None else target)
     return with_values(result, mask)
@@ -106,16 +114,27 @@ def _types(operands: list[Array]) -> tuple[np.dtype[Any], np.dtype[Any]]:
 
 
 def _compute(structure: Structure, operands: list[Array], result: Array, values: str) -> None:
-    """The products in the order of the rows: of x, y and, if they count, the mask's values."""
-    features = operands[0].shape[1]
+    """The products in the order of the rows: of the mask's values, if they count, x and y."""
+    features = operands[-1].shape[1]
     if not features:
-        result[...] = operands[2] * result.dtype.type(0) if values == "multiply" else 0
+        result[...] = operands[0] * result.dtype.type(0) if values == "multiply" else 0
         return
     key = ("sddmm", features, result.dtype, values)
     plan = structure.plans.get(key)
     if plan is None:
         plan = structure.plans[key] = planned(structure, features, result.dtype, values)
     plan.kernel(*operands, result, *plan.index, *structure.shape, structure.nnz, *plan.scalars)
+
+
+def _prepare(mask: Any, parts: Csr, structure: Structure, x: Array, values: str) -> None:
+    """Let the next products of these run at once."""
+    plan = structure.plans.get(("sddmm", x.shape[1], x.dtype, values))
+    if plan is not None:
+        nnz = structure.nnz
+        rest = (*plan.index, *structure.shape, nnz, *plan.scalars)
+        weighs = values == "multiply"
+        call = RepeatedCall(plan.kernel, plan.kernel, (nnz,), x.dtype, nnz, weighs, rest)
+        prepare(mask, parts, ("sddmm", x.shape, x.dtype, values), call)
 
 
 def _placed(result: Array, source: Array | None, target: Array) -> Array:

@@ -8,15 +8,17 @@ import numpy as np
 
 from ...base.aligned import LINE
 from ...base.late import load
-from ...sparse.arrays import Bsc, Bsr, DenseOperand, dense, dense_like, requires_grad, view
+from ...sparse.arrays import Bsc, Bsr, Csr, DenseOperand, dense, dense_like, requires_grad, view
 from .bsr import bsr_spmm, has_kernel
 from .operands import check_columns, promoted
+from .repeated import RepeatedCall, prepare, run_again
 from .results import converted, empty, given, refuse_out
 from .rows import compressed_rows
 from .spmm_plan import planned
 from .structure import Structure
 
 Array = np.ndarray[Any, Any]
+_ndarray = np.ndarray
 
 
 def spmm(a: Any, x: Any, out: Any = None) -> Any:
@@ -45,6 +47,10 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     array([[3., 4.],
            [2., 4.]], dtype=float32)
     """
+    if type(x) is _ndarray:
+        again = run_again(a, ("spmm", x.shape, x.dtype), (x,), out)
+        if again is not None:
+            return again
     parts = view(a, what="a")
     operand = dense(x, what="x")
     if operand.requires_grad or requires_grad(a):
@@ -55,8 +61,24 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     if isinstance(parts, Bsr | Bsc) and has_kernel(parts):
         result = bsr_spmm(a, parts, operand, out)
     else:
-        result = product(*compressed_rows(a, parts, "a"), operand, out)
+        structure, values = compressed_rows(a, parts, "a")
+        result = product(structure, values, operand, out)
+        if type(parts) is Csr and operand.array is x and values.dtype == x.dtype == result.dtype:
+            _prepare(a, parts, structure, x)
     return out if out is not None else dense_like(result, x)
+
+
+def _prepare(a: Any, parts: Csr, structure: Structure, x: Array) -> None:
+    """Let the next product of these run at once."""
+    plan = structure.plans.get(("spmm", x.shape[1], x.dtype))
+    if plan is None or plan.parts is not None:
+        return
+    index = structure.indptr, structure.indices
+    call = RepeatedCall(
+        plan.kernel, plan.streamed, (structure.shape[0], x.shape[1]), x.dtype, structure.nnz, True,
+        (*index, *structure.shape, structure.nnz, plan.units),
+    )  # fmt: skip
+    prepare(a, parts, ("spmm", x.shape, x.dtype), call)
 
 
 def product(structure: Structure, values: Array, operand: DenseOperand, out: Any = None) -> Array:

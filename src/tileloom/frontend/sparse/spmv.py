@@ -9,14 +9,17 @@ import numpy as np
 from ...base.errors import ShapeError, UnsupportedError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import dense, dense_like, requires_grad, view
+from ...sparse.arrays import Csr, dense, dense_like, requires_grad, view
 from ...sparse.kernels.spmv import SpmvCase, spmv_rows
 from .compiled import compiled, vector_bytes
 from .operands import promoted
+from .repeated import RepeatedCall, prepare, run_again
 from .results import converted, given, refuse_out
 from .rows import compressed_rows
 from .spmm import spmm
 from .structure import Structure
+
+_ndarray = np.ndarray
 
 # Multiplications below which threads would cost more than they save.
 _SERIAL = 60_000
@@ -57,6 +60,10 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
     >>> spmv(a, np.float32([3, 4]))
     array([4., 6.], dtype=float32)
     """
+    if type(x) is _ndarray:
+        again = run_again(a, ("spmv", x.shape, x.dtype), (x,), out)
+        if again is not None:
+            return again
     parts = view(a, what="a")
     operand = dense(x, what="x")
     _check_vector(operand.array, parts.shape)
@@ -75,9 +82,11 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
         result = np.empty(m, found)
     else:
         result = given(out, (m,), kind, x=vector, a=values)
-    plan.kernel(
-        values, vector, result, structure.indptr, structure.indices, m, n, structure.nnz, plan.units
-    )
+    rest = structure.indptr, structure.indices, m, n, structure.nnz, plan.units
+    plan.kernel(values, vector, result, *rest)
+    if type(parts) is Csr and vector is x and kind == found == parts.data.dtype:
+        call = RepeatedCall(plan.kernel, plan.kernel, (m,), found, structure.nnz, True, rest)
+        prepare(a, parts, ("spmv", x.shape, found), call)
     if kind != found:
         result = converted(result, kind, out)
     return out if out is not None else dense_like(result, x)

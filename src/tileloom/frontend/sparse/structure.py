@@ -95,9 +95,9 @@ class Structure:
         return float(self.lengths[self.lengths >= length].sum()) / max(1, self.nnz)
 
 
-# By the identity of what callers gave: a reference to it, its index arrays when it was seen, and
-# what was found, by what for.
-_KNOWN: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
+#: By the identity of what callers gave: a reference to it, its index arrays when it was seen, and
+#: what was found, by what for.
+KNOWN: dict[int, tuple[Any, tuple[Any, ...], dict[Any, Any]]] = {}
 _ROWS = "rows"
 
 
@@ -111,7 +111,7 @@ def structure_of(array: Any, view: Csr) -> Structure:
     Raises:
         ArgumentError: the index arrays contradict themselves.
     """
-    known = _KNOWN.get(id(array))
+    known = KNOWN.get(id(array))
     if known is not None and known[0]() is array:
         indptr, indices, shape = known[1]
         if indptr is view.indptr and indices is view.indices and shape == view.shape:
@@ -131,7 +131,7 @@ def remembered(array: Any, view: Sparse, find: Callable[[], Found], purpose: str
         purpose: tells several things from each other that are found for an array.
     """
     key, parts = id(array), _index_parts(view)
-    known = _KNOWN.get(key)
+    known = KNOWN.get(key)
     if known is not None and known[0]() is array and all(map(_is_same, known[1], parts)):
         kept: Found | None = known[2].get(purpose)
         if kept is not None:
@@ -140,7 +140,7 @@ def remembered(array: Any, view: Sparse, find: Callable[[], Found], purpose: str
         return found
     found = find()
     with suppress(TypeError):  # what cannot be referred to weakly is looked at each time
-        _KNOWN[key] = (weakref.ref(array, _forget(key)), parts, {purpose: found})
+        KNOWN[key] = (weakref.ref(array, _forget(key)), parts, {purpose: found})
     return found
 
 
@@ -163,4 +163,4 @@ def _is_same(old: Any, new: Any) -> bool:
 
 
 def _forget(key: int) -> Callable[[Any], None]:
-    return lambda _gone: _KNOWN.pop(key, None) and None
+    return lambda _gone: KNOWN.pop(key, None) and None

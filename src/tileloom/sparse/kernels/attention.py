@@ -66,9 +66,9 @@ class AttentionCase(NamedTuple):
 def attention_rows(case: AttentionCase) -> PrimFunc:
     """`out[i] = sum over the elements (i, j) of p * v[j]`, `p = softmax(scale * (q[i] . k[j]))`.
 
-    Parameters: values[nnz] of the sparse matrix, q[m, features], k[n, features], v[n, width],
-    out[m, width], indptr, indices, m, n, nnz, `units`, into how many parts of about the same work
-    the rows are divided, and `scale`.
+    Parameters: values[nnz] of the sparse matrix unless they are ignored, q[m, features],
+    k[n, features], v[n, width], out[m, width], indptr, indices, m, n, nnz, `units`, into how many
+    parts of about the same work the rows are divided, and `scale`.
     """
     t = KernelText()
     dots = dots_of(case)
@@ -91,18 +91,20 @@ def function(t: KernelText, case: AttentionCase, *more: str) -> Iterator[None]:
     Args:
         more: scalar parameters between `units` and `scale`.
     """
-    arrays = ", ".join(f"{name}: T.handle" for name in "aqkvc")
+    weighs = case.values != "ignore"
+    arrays = ", ".join(f"{name}: T.handle" for name in ("aqkvc" if weighs else "qkvc"))
     scalars = f"{csr_parameters('units', *more)}, scale: T.{case.dtype}"
     t("@T.prim_func")
     with t.inside(f"def attention({arrays}, {scalars}):"):
         t(
             "T.func_attr({'tir.noalias': True})",
-            f"A = T.match_buffer(a, (nnz,), '{case.dtype}')",
             f"Q = T.match_buffer(q, (m, {case.features}), '{case.dtype}')",
             f"K = T.match_buffer(k, (n, {case.features}), '{case.dtype}')",
             f"V = T.match_buffer(v, (n, {case.width}), '{case.dtype}')",
             f"C = T.match_buffer(c, (m, {case.width}), '{case.dtype}')",
         )
+        if weighs:
+            t(f"A = T.match_buffer(a, (nnz,), '{case.dtype}')")
         match_csr(t, case.idtype)
         yield
 

@@ -41,7 +41,7 @@ def sddmm_groups(case: SddmmCase) -> PrimFunc:
     A group is as many neighbouring elements as a vector has lanes, whatever rows they are in, so
     that rows of few elements do not leave lanes without work.
 
-    Parameters: x[m, features], y[n, features], values[nnz] unless they are ignored, out[nnz],
+    Parameters: values[nnz] unless they are ignored, x[m, features], y[n, features], out[nnz],
     rows[nnz] and columns[nnz] of the elements, m, n, nnz and `units`, into how many parts the
     elements are divided.
     """
@@ -88,7 +88,7 @@ def function(
     numbers = ", ".join(f"{name}: T.int64" for name in ("m", "n", "nnz", *scalars))
     t("@T.prim_func")
     weighs = case.values == "multiply"
-    arrays = ", ".join(f"{name}: T.handle" for name in ("xyao" if weighs else "xyo"))
+    arrays = ", ".join(f"{name}: T.handle" for name in ("axyo" if weighs else "xyo"))
     with t.inside(f"def sddmm({arrays}, {indices}, {numbers}):"):
         t(
             "T.func_attr({'tir.noalias': True})",

@@ -16,7 +16,7 @@ from .text import KernelText, ramp, vectors
 def sddmm_parts(case: SddmmCase, tile: int) -> PrimFunc:
     """`out[p] = values[p] * (x[i] . y[j])` for element p, at (i, j), part by part of `y`.
 
-    Parameters: x[m, features], y[n, features], values[nnz] unless they are ignored, out[nnz],
+    Parameters: values[nnz] unless they are ignored, x[m, features], y[n, features], out[nnz],
     indptr, indices, m, n, nnz, `units`, into how many parts of about the same work the rows are
     divided, `long`, from how many elements on a row is long, and `width`, the rows of a part.
     Columns ascend in each row.
