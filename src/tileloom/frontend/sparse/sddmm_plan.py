@@ -20,13 +20,16 @@ from .structure import Structure
 
 Array = np.ndarray[Any, Any]
 
-# Multiplications below which threads would cost more than they save, and those below which a few
-# parts of work for each thread are enough.
-_SERIAL, _FEW = 60_000, 5_000_000
-# Bytes of the second matrix from which on its rows are fetched early; how many cache lines of
-# each, as the processor goes on with longer rows by itself; by how many elements short rows and
-# long ones are.
-_FETCHED, _LINES, _AHEAD, _AHEAD_OF_LONG = 1 << 20, 8, 16, 8
+# Multiplications below which threads would cost more than they save.
+_SERIAL = 60_000
+# Into how many parts of work for each thread elements are divided, below so many multiplications.
+# They are of the same size, and few of them leave more in the caches for the next call.
+_UNITS, _MOST_UNITS = ((5_000_000, 2), (50_000_000, 4)), 16
+# Bytes of the second matrix from which on its rows are fetched early; the cache lines of a short
+# row; by how many elements short rows and long ones are fetched, and how many cache lines of each,
+# as the processor goes on with long ones by itself.
+_FETCHED, _LINES = 1 << 20, 8
+_SHORT_ROW, _LONG_ROW = (16, 8), (4, 16)
 # Vectors of a row that are multiplied at once, part by part.
 _TILE = 8
 # Elements that a row must have in a part, and in all, to be worth its while.
@@ -75,7 +78,8 @@ def planned(structure: Structure, features: int, kind: np.dtype[Any], values: st
     width = _part(structure, features, kind.itemsize, lanes)
     if isinstance(width, str):
         work = structure.nnz * features
-        units = 1 if work < _SERIAL else (4 if work < _FEW else 16) * get_num_threads()
+        each = next((units for most, units in _UNITS if work < most), _MOST_UNITS)
+        units = 1 if work < _SERIAL else each * get_num_threads()
         index = _rows_of_elements(structure), structure.indices
         return SddmmPlan("groups", compiled(sddmm_groups, case), index, (units,), width)
     count = ceil(structure.shape[1] / width)
@@ -98,7 +102,8 @@ def _fetches(rows: int, width: int) -> tuple[int, int]:
     lines = ceil(width / LINE)
     if rows * width <= _FETCHED:
         return 0, 0
-    return (_AHEAD if lines <= _LINES else _AHEAD_OF_LONG), min(lines, _LINES)
+    ahead, most = _SHORT_ROW if lines <= _LINES else _LONG_ROW
+    return ahead, min(lines, most)
 
 
 def _long(count: int) -> int:
