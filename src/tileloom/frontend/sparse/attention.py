@@ -12,11 +12,14 @@ from ...base.aligned import LINE
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import Csr, dense_like, requires_grad, view
+from ...sparse.arrays import Csr, Sparse, dense_like, requires_grad, view
 from ...sparse.kernels.attention import AttentionCase, attention_rows
 from ...sparse.kernels.attention_parts import attention_parts
 from ...target.machine import cache_sizes
 from .compiled import compiled, vector_bytes
+from .gpu.attention import attend
+from .gpu.place import OperatorPlace, place_of
+from .gpu.rows import placed
 from .kinds import computed_as
 from .operands import undifferentiated
 from .repeated import RepeatedCall, prepare, run_again
@@ -54,7 +57,7 @@ class AttentionPlan(Record):
 
 def graph_attention(
     mask: Any, q: Any, k: Any, v: Any, scale: float | None = None, out: Any = None,
-    *, values: str = "ignore",
+    *, values: str = "ignore", target: Any = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """`softmax(scale * q @ k.T) @ v`, where row i attends to the columns that row i of `mask` has.
 
@@ -71,6 +74,7 @@ def graph_attention(
             result.
         values: what the values of `mask` are for, before the softmax: "ignore" them, "add" them to
             the scaled products (biases), or "multiply" these with them (weights of edges).
+        target, device: see `spmm`. On a GPU scores are stored between its kernels.
 
     Returns:
         `out`, or a new array of shape (m, e) or (heads, m, e): a tensor where `v` is one. Rows
@@ -94,32 +98,33 @@ def graph_attention(
     """
     if values not in VALUES:
         raise ArgumentError(f"values={values!r}", hint=f"one of {', '.join(VALUES)}")
-    if type(q) is type(k) is type(v) is _ndarray and q.ndim == 2:
+    if type(q) is type(k) is type(v) is _ndarray and q.ndim == 2 and target is device is None:
         factor = max(1, q.shape[1]) ** -0.5 if scale is None else scale
         key = ("attention", q.shape, v.shape, v.dtype, values)
         again = run_again(mask, key, (q, k, v), out, factor)
         if again is not None:
             return again
     parts = view(mask, what="mask")
-    structure, weights = compressed_rows(mask, parts, "mask")
-    arrays = [_on_cpu(array, what) for array, what in ((q, "q"), (k, "k"), (v, "v"))]
-    _check(structure.shape, *arrays)
-    if values == "ignore":
-        kind = np.result_type(*arrays)
-    elif requires_grad(mask):
+    arrays = [
+        undifferentiated(array, what, "graph_attention")
+        for array, what in ((q, "q"), (k, "k"), (v, "v"))
+    ]
+    place = place_of(target, device, v, mask=parts.data, q=arrays[0], k=arrays[1], v=arrays[2])
+    if values != "ignore" and requires_grad(mask):
         raise UnsupportedError("mask requires a gradient, which graph_attention does not record")
-    else:
-        kind = np.result_type(weights, *arrays)
-    if kind.kind not in "fV":
-        raise DTypeError(f"graph_attention computes with floating-point numbers, not {kind}")
+    if place is not None:
+        return _in_place(place, mask, parts, arrays, v, scale, out, values)
+    structure, weights = compressed_rows(mask, parts, "mask")
+    _check(structure.shape, *arrays)
+    kind = _kind([array.dtype for array in (*arrays, weights)[: 3 + (values != "ignore")]])
     own = computed_as(kind, "graph_attention")
     shape = (*arrays[0].shape[:-1], arrays[2].shape[-1])
     if out is not None:
-        target = given(out, shape, kind, q=arrays[0], k=arrays[1], v=arrays[2], mask=weights)
+        memory = given(out, shape, kind, q=arrays[0], k=arrays[1], v=arrays[2], mask=weights)
     if scale is None:
         scale = max(1, arrays[0].shape[-1]) ** -0.5
     is_direct = out is not None and kind == own
-    result = target if is_direct else empty(prod(shape[:-1]), shape[-1], own).reshape(shape)
+    result = memory if is_direct else empty(prod(shape[:-1]), shape[-1], own).reshape(shape)
     operands = [_prepared(a, own) for a in arrays]
     used = [] if values == "ignore" else [weights.astype(own, copy=False)]
     _attend(structure, used, operands, result, scale, values)
@@ -128,6 +133,38 @@ def graph_attention(
     if kind != own:
         result = converted(result, kind, out)
     return out if out is not None else dense_like(result, v)
+
+
+def _kind(kinds: list[np.dtype[Any]]) -> np.dtype[Any]:
+    """The type of the result for operands of these."""
+    kind = np.result_type(*kinds)
+    if kind.kind not in "fV":
+        raise DTypeError(f"graph_attention computes with floating-point numbers, not {kind}")
+    return kind
+
+
+def _in_place(
+    place: OperatorPlace, mask: Any, parts: Sparse, arrays: list[Any], like: Any,
+    scale: float | None, out: Any, values: str,
+) -> Any:  # fmt: skip
+    """`graph_attention` in a place."""
+    matrix = placed(place, mask, parts, "mask")
+    _check(matrix.matrix.shape, *arrays)
+    weights = matrix.in_row_order(place.own(parts.data))
+    operands = [place.own(array) for array in arrays]
+    kind = _kind([place.kind(array) for array in (*operands, weights)[: 3 + (values != "ignore")]])
+    own = computed_as(kind, "graph_attention")
+    shape = (*arrays[0].shape[:-1], arrays[2].shape[-1])
+    operands = [place.prepared(array, kind) for array in operands]
+    q, k, v = operands
+    weights = place.prepared(weights, own) if values != "ignore" else None
+    result = (
+        place.empty(shape, kind) if out is None else place.given(out, shape, kind, q=q, k=k, v=v)
+    )
+    if scale is None:
+        scale = max(1, q.shape[-1]) ** -0.5
+    attend(matrix.matrix, weights, operands, result, scale, values, own)
+    return out if out is not None else dense_like(result, like)
 
 
 def _prepared(array: Array, kind: np.dtype[Any]) -> Array:
@@ -222,28 +259,23 @@ def _ahead(size: int, row: int) -> int:
     return 16 if row <= 128 else 8
 
 
-def _on_cpu(array: Any, what: str) -> Array:
-    found = undifferentiated(array, what, "graph_attention")
-    if not isinstance(found, np.ndarray):
-        raise UnsupportedError(f"{what} is in a GPU's memory: there are kernels for CPUs only")
-    return found
-
-
-def _check(shape: tuple[int, int], q: Array, k: Array, v: Array) -> None:
+def _check(shape: tuple[int, int], q: Any, k: Any, v: Any) -> None:
     """Refuse shapes that do not fit."""
     m, n = shape
+    sizes = [tuple(array.shape) for array in (q, k, v)]
     if q.ndim not in (2, 3) or q.shape[-2] != m:
         raise ShapeError(
-            f"q has shape {q.shape}; with a mask of shape {shape} it is ({m}, d) or (heads, {m}, d)"
+            f"q has shape {sizes[0]}; "
+            f"with a mask of shape {shape} it is ({m}, d) or (heads, {m}, d)"
         )
-    heads = q.shape[:-2]
-    if k.shape != (*heads, n, q.shape[-1]):
+    heads = sizes[0][:-2]
+    if sizes[1] != (*heads, n, q.shape[-1]):
         wanted = (*heads, n, q.shape[-1])
         raise ShapeError(
-            f"k has shape {k.shape}; with q of shape {q.shape} and such a mask it is {wanted}"
+            f"k has shape {sizes[1]}; with q of shape {sizes[0]} and such a mask it is {wanted}"
         )
     if v.ndim != q.ndim or v.shape[:-1] != k.shape[:-1]:
         wanted_rows = ", ".join(map(str, k.shape[:-1]))
         raise ShapeError(
-            f"v has shape {v.shape}; with k of shape {k.shape} it is ({wanted_rows}, e)"
+            f"v has shape {sizes[2]}; with k of shape {sizes[1]} it is ({wanted_rows}, e)"
         )

@@ -11,9 +11,11 @@ from ...driver import build
 
 
 @lru_cache(maxsize=512)
-def compiled(make: Callable[..., Any], *case: Any) -> Any:
-    """The kernel that a function makes for a case, for this machine."""
-    return build(make(*case), target="cpu")
+def compiled(
+    make: Callable[..., Any], *case: Any, target: Any = "cpu", device: str | None = None
+) -> Any:
+    """The kernel that a function makes for a case; for this machine, unless told otherwise."""
+    return build(make(*case), target, device)
 
 
 @lru_cache(maxsize=1)

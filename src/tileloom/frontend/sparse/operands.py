@@ -33,11 +33,10 @@ def promoted(values: Array, operand: DenseOperand, what: str) -> tuple[Array, Ar
 
 def check_columns(x: Any, shape: tuple[int, ...]) -> None:
     """Refuse what a matrix of this shape cannot be multiplied with from the right."""
-    if not isinstance(x, np.ndarray):
-        raise UnsupportedError("x is in a GPU's memory: there are kernels for CPUs only")
     if x.ndim != 2 or x.shape[0] != shape[1]:
         raise ShapeError(
-            f"a has shape {shape} and x has shape {x.shape}: x must be a matrix of {shape[1]} rows",
+            f"a has shape {shape} and x has shape {tuple(x.shape)}: "
+            f"x must be a matrix of {shape[1]} rows",
             hint="a product with a vector is spmv(a, x)",
         )
 

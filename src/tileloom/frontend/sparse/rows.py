@@ -45,7 +45,7 @@ def row_order(array: Any, parts: Sparse, what: str) -> tuple[Structure, Array | 
         raise ShapeError(f"{what} has shape {parts.shape}, which is no matrix")
     if type(parts) is Csr:
         return structure_of(array, parts), None
-    return remembered(array, parts, lambda: _converted(parts))
+    return remembered(array, parts, lambda: converted_rows(parts))
 
 
 def in_row_order(values: Array, structure: Structure, source: Array | None) -> Array:
@@ -56,9 +56,14 @@ def in_row_order(values: Array, structure: Structure, source: Array | None) -> A
     return values if len(values) == structure.nnz else values[: structure.nnz]
 
 
-def _converted(parts: Sparse) -> tuple[Structure, Array | None]:
-    """The structure by rows, and for each element where its value is."""
+def converted_rows(parts: Sparse) -> tuple[Structure, Array | None]:
+    """The structure by rows, and for each element where its value is; None if in order.
+
+    The index arrays are NumPy's; of the values no more than the shape is asked.
+    """
     match parts:
+        case Csr():
+            return Structure(parts.indptr, parts.indices, parts.shape), None
         case Csc():
             m, n = parts.shape
             found = transpose(parts.indptr, parts.indices, (n, m))

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import ArgumentError, ShapeError, UnsupportedError
+from ...base.errors import ArgumentError, ShapeError
 from ...base.late import load
 from ...sparse.arrays import Csr, dense, requires_grad, view, with_values
+from .gpu.dots import sampled
+from .gpu.place import place_of
 from .kinds import computed_as
 from .repeated import RepeatedCall, prepare, run_again
 from .results import given, refuse_out
@@ -23,7 +25,10 @@ _ndarray = np.ndarray
 _SHORTEST = 4
 
 
-def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply") -> Any:
+def sddmm(
+    mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply",
+    target: Any = None, device: str | None = None,
+) -> Any:  # fmt: skip
     """Dot products of rows of `x` and `y` where a sparse matrix has elements, times its elements.
 
     `mask * (x @ y.T)`, of which nothing is computed where `mask` has no element (SDDMM). For the
@@ -38,6 +43,7 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
         out: a row-major array for the values of the result: of its type, and of the shape and in
             the order in which `mask` has its own.
         values: "multiply" the dot products with the values of `mask`, or "ignore" these.
+        target, device: see `spmm`.
 
     Returns:
         A sparse matrix like `mask`, with which it shares its index arrays; its values are in `out`
@@ -46,6 +52,7 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: there is no kernel for the types.
+        UnsupportedError: the arrays are in different memories.
 
     The index arrays of `mask` are checked when it is seen for the first time, and what suits its
     structure is decided then; changes of them in place are not noticed. For tensors that require
@@ -60,15 +67,23 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
     """
     if values not in ("multiply", "ignore"):
         raise ArgumentError(f"values={values!r}", hint='"multiply" or "ignore"')
-    if type(x) is _ndarray and type(y) is _ndarray:
+    if type(x) is _ndarray and type(y) is _ndarray and target is device is None:
         again = run_again(mask, ("sddmm", x.shape, x.dtype, values), (x, y), out)
         if again is not None:
             return with_values(again, mask)
     parts = view(mask, what="mask")
     first, second = dense(x, what="x"), dense(y, what="y")
+    place = place_of(target, device, mask, mask=parts.data, x=first.array, y=second.array)
     if first.requires_grad or second.requires_grad or requires_grad(mask):
         refuse_out(out)
-        return load("tileloom.frontend.torch.sparse_gradients").sddmm(mask, x, y, values)
+        gradients = load("tileloom.frontend.torch.sparse_gradients")
+        return gradients.sddmm(mask, x, y, values, target, device)
+    if place is not None:
+        if len(parts.shape) == 2:
+            _check(first.array, second.array, parts.shape)
+        return with_values(
+            sampled(place, mask, parts, first.array, second.array, out, values), mask
+        )
     left, right = first.array, second.array
     structure, source = row_order(mask, parts, "mask")
     _check(left, right, structure.shape)
@@ -77,26 +92,24 @@ def sddmm(mask: Any, x: Any, y: Any, out: Any = None, *, values: str = "multiply
     if values == "multiply":
         operands.insert(0, in_row_order(own, structure, source))
     kind, found = _types(operands)
-    target = None if out is None else given(out, own.shape, kind, x=left, y=right, mask=own)
+    memory = None if out is None else given(out, own.shape, kind, x=left, y=right, mask=own)
     operands = [np.ascontiguousarray(array, dtype=found) for array in operands]
     is_direct = source is None and kind == found and own.shape == (structure.nnz,)
-    result = target if is_direct and target is not None else np.empty(structure.nnz, found)
+    result = memory if is_direct and memory is not None else np.empty(structure.nnz, found)
     _compute(structure, operands, result, values)
     if type(parts) is Csr and is_direct and operands[-2] is x and operands[-1] is y:
         _prepare(mask, parts, structure, x, values)
     if not is_direct:
-        result = _placed(result, source, np.zeros(own.shape, kind) if target is None else target)
+        result = _placed(result, source, np.zeros(own.shape, kind) if memory is None else memory)
     return with_values(result, mask)
 
 
 def _check(x: Any, y: Any, shape: tuple[int, int]) -> None:
     """Refuse dense matrices that do not fit a sparse one of this shape."""
     for name, array, rows in (("x", x, shape[0]), ("y", y, shape[1])):
-        if not isinstance(array, np.ndarray):
-            raise UnsupportedError(f"{name} is in a GPU's memory: there are kernels for CPUs only")
         if array.ndim != 2 or array.shape[0] != rows:
             raise ShapeError(
-                f"mask has shape {shape} and {name} has shape {array.shape}: "
+                f"mask has shape {shape} and {name} has shape {tuple(array.shape)}: "
                 f"{name} must be a matrix of {rows} rows",
                 hint="rows of x are multiplied with rows of y: pass y.T for x @ y",
             )

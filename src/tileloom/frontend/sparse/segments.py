@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from ...sparse.arrays import dense, dense_like
 from ...sparse.kernels.segment_softmax import segment_softmax as softmax_kernel
 from ...sparse.kernels.segments import BOTH, SegmentsCase, segment_reductions
 from .compiled import compiled, vector_bytes
+from .gpu.place import OperatorPlace, place_of
+from .gpu.reduce import reductions
+from .gpu.segments import segments, softmax
 from .kinds import computed_as
 from .operands import undifferentiated
 
@@ -24,7 +28,10 @@ _LONG = 16
 _SHORT_BYTES, _LANES = 32, 16
 
 
-def segment_reduce(values: Any, indptr: Any, op: str = "sum", initial: Any = None) -> Any:
+def segment_reduce(
+    values: Any, indptr: Any, op: str = "sum", initial: Any = None, *,
+    target: Any = None, device: str | None = None,
+) -> Any:  # fmt: skip
     """What becomes of each segment of consecutive rows, column by column.
 
     Args:
@@ -34,6 +41,8 @@ def segment_reduce(values: Any, indptr: Any, op: str = "sum", initial: Any = Non
         op: "sum", "mean", "max", "min" or "prod". NaN is the greatest and the least of all.
         initial: what each reduction begins with, as in NumPy and PyTorch. A mean is that of the
             segment's elements with it added to their sum.
+        target, device: see `spmm`. Where values are on a GPU, `indptr` is, too, or on the CPU; a
+            tensor there is checked when it is seen for the first time.
 
     Returns:
         An array of shape (segments,) or (segments, k): a tensor where `values` is one. Its type is
@@ -54,7 +63,11 @@ def segment_reduce(values: Any, indptr: Any, op: str = "sum", initial: Any = Non
     """
     if op not in BOTH:
         raise ArgumentError(f"unknown op {op!r}", hint=f"one of {', '.join(BOTH)}")
-    rows, starts = _segments(values, indptr)
+    rows = _rows(values)
+    place = place_of(target, device, values, values=rows)
+    if place is not None:
+        return dense_like(_reduced(place, rows, indptr, op, initial), values)
+    starts = _starts(indptr, len(rows))
     found, kind = _kinds(rows.dtype, op)
     rows = np.ascontiguousarray(rows, found)
     nothing = _nothing(op, found)
@@ -72,13 +85,33 @@ def segment_reduce(values: Any, indptr: Any, op: str = "sum", initial: Any = Non
     return dense_like(result if kind == found else result.astype(kind), values)
 
 
-def segment_softmax(values: Any, indptr: Any) -> Any:
+def _reduced(place: OperatorPlace, values: Any, indptr: Any, op: str, initial: Any) -> Any:
+    """`segment_reduce` in a place."""
+    own = place.own(values)
+    found, kind = _kinds(place.kind(own), op)
+    found = kind if op != "mean" and kind.itemsize == 2 and kind.kind in "fV" else found
+    nothing = _nothing(op, found)
+    first = nothing if initial is None else _initial(initial, found)
+    literal = f"'{nothing}'" if isinstance(nothing, float) else str(nothing)
+    flat = place.prepared(own, found).reshape(len(own), prod(own.shape[1:]))
+    starts = segments(place, indptr, len(own), _checked_starts)
+    result = place.empty((starts.count, flat.shape[1]), found)
+    if starts.count and flat.shape[1]:
+        scalars = first, 0 if initial is None else 1
+        result = reductions(starts, op, literal, flat, found, scalars)
+    return place.prepared(result, kind).reshape((starts.count, *own.shape[1:]))
+
+
+def segment_softmax(
+    values: Any, indptr: Any, *, target: Any = None, device: str | None = None
+) -> Any:
     """The softmax of each segment of consecutive rows, column by column.
 
     Args:
         values: a dense array of shape (nnz,) or (nnz, k).
         indptr: where each segment begins, and where the last ends: 0, then what never falls, up to
             nnz.
+        target, device: see `segment_reduce`.
 
     Returns:
         A new array of the shape and the type of `values`, float64 for integers: a tensor where
@@ -93,7 +126,11 @@ def segment_softmax(values: Any, indptr: Any) -> Any:
     >>> segment_softmax(np.array([0.0, 0.0, 5.0]), [0, 2, 3])
     array([0.5, 0.5, 1. ])
     """
-    rows, starts = _segments(values, indptr)
+    rows = _rows(values)
+    place = place_of(target, device, values, values=rows)
+    if place is not None:
+        return dense_like(_softmax(place, rows, indptr), values)
+    starts = _starts(indptr, len(rows))
     kind = np.dtype("float64") if rows.dtype.kind in "iub" else rows.dtype
     found = computed_as(kind, "values")
     rows = np.ascontiguousarray(rows, found)
@@ -106,25 +143,45 @@ def segment_softmax(values: Any, indptr: Any) -> Any:
     return dense_like(result if kind == found else result.astype(kind), values)
 
 
+def _softmax(place: OperatorPlace, values: Any, indptr: Any) -> Any:
+    """`segment_softmax` in a place."""
+    own = place.own(values)
+    kind = place.kind(own)
+    kind = np.dtype("float64") if kind.kind in "iub" else kind
+    flat = place.prepared(own, computed_as(kind, "values"))
+    flat = flat.reshape(len(own), prod(own.shape[1:]))
+    found = softmax(segments(place, indptr, len(own), _checked_starts), flat)
+    return place.prepared(found, kind).reshape(tuple(own.shape))
+
+
 # ---------------------------------------------------------------------------- operands
 
 
-def _segments(values: Any, indptr: Any) -> tuple[Array, Array]:
-    """The values, and where segments begin in a type that kernels have, checked."""
+def _rows(values: Any) -> Any:
+    """The values: rows of a matrix, or elements of a vector."""
     rows = undifferentiated(values, "values", "a reduction of segments")
-    starts = dense(indptr, what="indptr").array
-    for name, array in (("values", rows), ("indptr", starts)):
-        if not isinstance(array, np.ndarray):
-            raise UnsupportedError(f"{name} is in a GPU's memory: there are kernels for CPUs only")
     if rows.ndim not in (1, 2):
-        raise ShapeError(f"values has shape {rows.shape}; it must be a vector or a matrix")
+        raise ShapeError(f"values has shape {tuple(rows.shape)}; it must be a vector or a matrix")
+    return rows
+
+
+def _starts(indptr: Any, count: int) -> Array:
+    """Where segments of so many rows begin."""
+    starts = dense(indptr, what="indptr").array
+    if not isinstance(starts, np.ndarray):
+        raise UnsupportedError(f"indptr is on {starts.device}, and values are on cpu")
+    return _checked_starts(starts, count)
+
+
+def _checked_starts(starts: Array, count: int) -> Array:
+    """Where segments of so many rows begin, in a type that kernels have."""
     if starts.ndim != 1 or not len(starts):
         raise ShapeError(f"indptr has shape {starts.shape}; it must be a vector, [0] at least")
     if starts.dtype.kind not in "iu":
         raise DTypeError(f"indptr holds {starts.dtype}; it must hold integers")
-    _check(starts, len(rows))
+    _check(starts, count)
     kind = starts.dtype if starts.dtype in (np.int32, np.int64) else np.dtype("int64")
-    return rows, np.ascontiguousarray(starts, kind)
+    return np.ascontiguousarray(starts, kind)
 
 
 def _check(starts: Array, count: int) -> None:

@@ -10,6 +10,8 @@ from ...base.aligned import LINE
 from ...base.late import load
 from ...sparse.arrays import Bsc, Bsr, Csr, DenseOperand, dense, dense_like, requires_grad, view
 from .bsr import bsr_spmm, has_kernel
+from .gpu.place import place_of
+from .gpu.products import multiplied
 from .operands import check_columns, promoted
 from .repeated import RepeatedCall, prepare, run_again
 from .results import converted, empty, given, refuse_out
@@ -21,7 +23,7 @@ Array = np.ndarray[Any, Any]
 _ndarray = np.ndarray
 
 
-def spmm(a: Any, x: Any, out: Any = None) -> Any:
+def spmm(a: Any, x: Any, out: Any = None, *, target: Any = None, device: str | None = None) -> Any:
     """The product `a @ x` of a sparse matrix and a dense one.
 
     Args:
@@ -29,6 +31,8 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
             `tileloom.sparse.arrays`.
         x: a dense matrix of shape (n, k).
         out: a row-major array of shape (m, k) and of the result's type for the result.
+        target, device: as `tileloom.build` has them; by default an operator runs where its arrays
+            are. "cuda" and "emulator" run its kernels for GPUs on arrays in the CPU's memory.
 
     Returns:
         `out`, or a new array of shape (m, k): a tensor where `x` is one.
@@ -36,6 +40,7 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: there is no kernel for the types.
+        UnsupportedError: the arrays are in different memories.
 
     The index arrays of `a` are checked when it is seen for the first time, and what suits its
     structure is decided then; changes of them in place are not noticed. For tensors that require
@@ -47,17 +52,21 @@ def spmm(a: Any, x: Any, out: Any = None) -> Any:
     array([[3., 4.],
            [2., 4.]], dtype=float32)
     """
-    if type(x) is _ndarray:
+    if type(x) is _ndarray and target is device is None:
         again = run_again(a, ("spmm", x.shape, x.dtype), (x,), out)
         if again is not None:
             return again
     parts = view(a, what="a")
     operand = dense(x, what="x")
+    place = place_of(target, device, x, a=parts.data, x=operand.array)
     if operand.requires_grad or requires_grad(a):
         refuse_out(out)
-        recorded: Any = load("tileloom.frontend.torch.sparse_gradients").spmm(a, x)
+        recorded: Any = load("tileloom.frontend.torch.sparse_gradients").spmm(a, x, target, device)
         return recorded
     check_columns(operand.array, parts.shape)
+    if place is not None:
+        found = multiplied(place, a, parts, operand.array, out)
+        return out if out is not None else dense_like(found, x)
     if isinstance(parts, Bsr | Bsc) and has_kernel(parts):
         result = bsr_spmm(a, parts, operand, out)
     else:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import ShapeError, UnsupportedError
+from ...base.errors import ShapeError
 from ...base.record import Record
 from ...runtime import get_num_threads
 from ...sparse.arrays import Csr, dense, dense_like, requires_grad, view
 from ...sparse.kernels.spmv import SpmvCase, spmv_rows
 from .compiled import compiled, vector_bytes
+from .gpu.place import place_of
+from .gpu.products import multiplied
 from .operands import promoted
 from .repeated import RepeatedCall, prepare, run_again
 from .results import converted, given, refuse_out
@@ -36,7 +38,7 @@ class _Plan(Record):
     units: int
 
 
-def spmv(a: Any, x: Any, out: Any = None) -> Any:
+def spmv(a: Any, x: Any, out: Any = None, *, target: Any = None, device: str | None = None) -> Any:
     """The product `a @ x` of a sparse matrix and a vector.
 
     Args:
@@ -44,6 +46,7 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
             `tileloom.sparse.arrays`.
         x: a dense vector of n elements.
         out: a contiguous array of m elements of the result's type for the result.
+        target, device: see `spmm`.
 
     Returns:
         `out`, or a new array of shape (m,): a tensor where `x` is one.
@@ -51,6 +54,7 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: there is no kernel for the types.
+        UnsupportedError: the arrays are in different memories.
 
     The index arrays of `a` are checked when it is seen for the first time; changes of them in place
     are not noticed. For tensors that require gradients these are recorded.
@@ -60,17 +64,21 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
     >>> spmv(a, np.float32([3, 4]))
     array([4., 6.], dtype=float32)
     """
-    if type(x) is _ndarray:
+    if type(x) is _ndarray and target is device is None:
         again = run_again(a, ("spmv", x.shape, x.dtype), (x,), out)
         if again is not None:
             return again
     parts = view(a, what="a")
     operand = dense(x, what="x")
+    place = place_of(target, device, x, a=parts.data, x=operand.array)
     _check_vector(operand.array, parts.shape)
     if operand.requires_grad or requires_grad(a):
         refuse_out(out)
         vector = x if requires_grad(x) else operand.array
-        return spmm(a, vector[:, None])[:, 0]
+        return spmm(a, vector[:, None], target=target, device=device)[:, 0]
+    if place is not None:
+        product = multiplied(place, a, parts, operand.array, out)
+        return out if out is not None else dense_like(product, x)
     structure, values = compressed_rows(a, parts, "a")
     values, vector, kind = promoted(values, operand, "a @ x")
     m, n = structure.shape
@@ -93,12 +101,10 @@ def spmv(a: Any, x: Any, out: Any = None) -> Any:
 
 
 def _check_vector(x: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(x, np.ndarray):
-        raise UnsupportedError("x is in a GPU's memory: there are kernels for CPUs only")
-    if len(shape) == 2 and x.shape != (shape[1],):
+    if len(shape) == 2 and tuple(x.shape) != (shape[1],):
         raise ShapeError(
-            f"a has shape {shape} and x has shape {x.shape}: x must be a vector of {shape[1]}"
-            " elements",
+            f"a has shape {shape} and x has shape {tuple(x.shape)}: "
+            f"x must be a vector of {shape[1]} elements",
             hint="a product with a matrix is spmm(a, x)" if x.ndim == 2 else None,
         )
 

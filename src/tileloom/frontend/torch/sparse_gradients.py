@@ -5,7 +5,7 @@ The gradient of a sparse matrix has its structure: what is not stored is no vari
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,6 +13,10 @@ from torch.autograd.function import once_differentiable
 
 from ...base.errors import ArgumentError
 from ...sparse.arrays import Coo, Sparse, dense, view, with_values
+from ..sparse.gpu.place import OperatorPlace, place_of
+from ..sparse.gpu.reduce import product as placed_product
+from ..sparse.gpu.reduce import stored_as
+from ..sparse.gpu.rows import Matrix, placed
 from ..sparse.rows import compressed_rows
 from ..sparse.sddmm import sddmm as _sddmm
 from ..sparse.spmm import product
@@ -22,12 +26,15 @@ from ..sparse.structure import Structure
 Array = np.ndarray[Any, Any]
 
 
-def spmm(a: Any, x: Any) -> Any:
+def spmm(a: Any, x: Any, target: Any = None, device: str | None = None) -> Any:
     """`a @ x` whose gradients are recorded; see `tileloom.sparse.spmm`."""
-    return _Spmm.apply(_without_duplicates(a), torch.as_tensor(x))
+    where = {"target": target, "device": device}
+    return _Spmm.apply(_without_duplicates(a), torch.as_tensor(x), where)
 
 
-def sddmm(mask: Any, x: Any, y: Any, values: str) -> Any:
+def sddmm(
+    mask: Any, x: Any, y: Any, values: str, target: Any = None, device: str | None = None
+) -> Any:
     """`mask * (x @ y.T)` whose gradients are recorded; see `tileloom.sparse.sddmm`.
 
     Raises:
@@ -39,7 +46,8 @@ def sddmm(mask: Any, x: Any, y: Any, values: str) -> Any:
             hint="torch.sparse_csr_tensor(indptr, indices, values, shape) makes one",
         )
     mask = _without_duplicates(mask)
-    return _Sddmm.apply(mask, torch.as_tensor(x), torch.as_tensor(y), values)
+    where = {"target": target, "device": device}
+    return _Sddmm.apply(mask, torch.as_tensor(x), torch.as_tensor(y), values, where)
 
 
 def _without_duplicates(matrix: Any) -> Any:
@@ -56,10 +64,11 @@ class _Spmm(torch.autograd.Function):  # type: ignore[misc]
     """
 
     @staticmethod
-    def forward(ctx: Any, a: Any, x: torch.Tensor) -> Any:
+    def forward(ctx: Any, a: Any, x: torch.Tensor, where: dict[str, Any]) -> Any:
         """The product."""
         _save(ctx, a, x)
-        return _spmm(a, x)
+        ctx.where = where
+        return _spmm(a, x, **where)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
@@ -68,11 +77,11 @@ class _Spmm(torch.autograd.Function):  # type: ignore[misc]
         a, x = _saved(ctx)
         of_a = of_x = None
         if ctx.needs_input_grad[0]:
-            of_a = _sddmm(a, gradient, x, values="ignore").to(a.dtype)
+            of_a = _sddmm(a, gradient, x, values="ignore", **ctx.where).to(a.dtype)
         if ctx.needs_input_grad[1]:
-            structure, values = compressed_rows(a, view(a), "a")
-            of_x = _transposed_product(structure, values, gradient).to(x.dtype)
-        return of_a, of_x
+            rows = _rows(a, a, "a", ctx.where, gradient)
+            of_x = rows.transposed_times(gradient).to(x.dtype)
+        return of_a, of_x, None
 
 
 class _Sddmm(torch.autograd.Function):  # type: ignore[misc]
@@ -80,11 +89,13 @@ class _Sddmm(torch.autograd.Function):  # type: ignore[misc]
     that of y the transposed w times x, and that of mask the products times the gradient of z."""
 
     @staticmethod
-    def forward(ctx: Any, mask: Any, x: torch.Tensor, y: torch.Tensor, values: str) -> Any:
+    def forward(
+        ctx: Any, mask: Any, x: torch.Tensor, y: torch.Tensor, values: str, where: dict[str, Any]
+    ) -> Any:
         """The products."""
         _save(ctx, mask, x, y)
-        ctx.values = values
-        return _sddmm(mask, x, y, values=values)
+        ctx.values, ctx.where = values, where
+        return _sddmm(mask, x, y, values=values, **where)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
@@ -95,14 +106,13 @@ class _Sddmm(torch.autograd.Function):  # type: ignore[misc]
         weighs = ctx.values == "multiply"
         each = _values_at(gradient, mask)
         if ctx.needs_input_grad[0] and weighs:
-            dots = view(_sddmm(mask, x, y, values="ignore")).data
-            of_mask = with_values(np.asarray(dots * each), mask).to(mask.dtype)
-        if any(ctx.needs_input_grad[1:]):
+            dots = view(_sddmm(mask, x, y, values="ignore", **ctx.where)).data
+            of_mask = with_values(dots * each, mask).to(mask.dtype)
+        if any(ctx.needs_input_grad[1:3]):
             weighted = with_values(each * view(mask).data if weighs else each, mask)
-            structure, values = compressed_rows(mask, view(weighted), "mask")
-            of_x = torch.from_numpy(product(structure, values, dense(y))).to(x.dtype)
-            of_y = _transposed_product(structure, values, x).to(y.dtype)
-        return of_mask, of_x, of_y, None
+            rows = _rows(mask, weighted, "mask", ctx.where, x)
+            of_x, of_y = rows.times(y).to(x.dtype), rows.transposed_times(x).to(y.dtype)
+        return of_mask, of_x, of_y, None, None
 
 
 def _save(ctx: Any, matrix: Any, *tensors: torch.Tensor) -> None:
@@ -118,22 +128,92 @@ def _saved(ctx: Any) -> tuple[Any, ...]:
     return ctx.matrix, *tensors
 
 
-def _values_at(gradient: torch.Tensor, mask: torch.Tensor) -> Array:
+def _values_at(gradient: torch.Tensor, mask: torch.Tensor) -> Any:
     """The values of a gradient at the elements of a matrix, in the order of that."""
     if gradient.layout is mask.layout:
         found, wanted = view(gradient), view(mask)
-        if all(map(np.array_equal, _indices(found), _indices(wanted))):
-            return np.asarray(found.data)
+        if all(map(_are_equal, _indices(found), _indices(wanted))):
+            return found.data
     if gradient.layout is not torch.strided:
         gradient = gradient.to_dense()
-    return np.asarray(view(gradient.sparse_mask(mask)).data)
+    return view(gradient.sparse_mask(mask)).data
 
 
-def _indices(parts: Sparse) -> tuple[Array, ...]:
+def _are_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b)
+    return bool(a.data_ptr() == b.data_ptr() or torch.equal(a, b))
+
+
+def _indices(parts: Sparse) -> tuple[Any, ...]:
     return parts.coords if isinstance(parts, Coo) else (parts.indptr, parts.indices)
 
 
-def _transposed_product(structure: Structure, values: Array, x: Any) -> torch.Tensor:
-    """The transposed matrix times a dense one."""
-    transposed, order = structure.transposed
-    return torch.from_numpy(product(transposed, values[order], dense(x)))
+# ---------------------------------------------------------------------------- products by rows
+
+
+class _Rows(Protocol):
+    """A sparse matrix by rows, wherever it is."""
+
+    def times(self, x: torch.Tensor) -> torch.Tensor:
+        """The matrix times a dense one."""
+
+    def transposed_times(self, x: torch.Tensor) -> torch.Tensor:
+        """The transposed matrix times a dense one."""
+
+
+def _rows(known: Any, matrix: Any, what: str, where: dict[str, Any], x: torch.Tensor) -> _Rows:
+    """A matrix by rows.
+
+    Args:
+        known: a matrix of the same structure, which was seen before.
+        what: what errors call it.
+        where: the target and the device that the caller asked for.
+        x: a dense matrix.
+    """
+    parts = view(matrix)
+    place = place_of(**where, like=x, a=parts.data, x=dense(x).array)
+    if place is None:
+        return _HostRows(*compressed_rows(known, parts, what))
+    own = placed(place, known, parts, what)
+    return _PlacedRows(place, own.matrix, own.in_row_order(place.own(parts.data)))
+
+
+class _HostRows(NamedTuple):
+    """On the CPU."""
+
+    structure: Structure
+    values: Array
+
+    def times(self, x: torch.Tensor) -> torch.Tensor:
+        """The matrix times a dense one."""
+        return torch.from_numpy(product(self.structure, self.values, dense(x)))
+
+    def transposed_times(self, x: torch.Tensor) -> torch.Tensor:
+        """The transposed matrix times a dense one."""
+        transposed, order = self.structure.transposed
+        return torch.from_numpy(product(transposed, self.values[order], dense(x)))
+
+
+class _PlacedRows(NamedTuple):
+    """On a GPU, or the emulator."""
+
+    place: OperatorPlace
+    matrix: Matrix
+    values: torch.Tensor
+
+    def times(self, x: torch.Tensor) -> torch.Tensor:
+        """The matrix times a dense one."""
+        return self._product(self.matrix, self.values, x)
+
+    def transposed_times(self, x: torch.Tensor) -> torch.Tensor:
+        """The transposed matrix times a dense one."""
+        transposed, order = self.matrix.transposed
+        return self._product(transposed, self.place.picked(self.values, order), x)
+
+    def _product(self, matrix: Matrix, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        place, x = self.place, x.detach()
+        kind = stored_as(np.result_type(place.kind(values), place.kind(x)), "a @ x")
+        operands = place.prepared(values, kind), place.prepared(x, kind)
+        found: torch.Tensor = placed_product(place, matrix, *operands, None)
+        return found

@@ -1,0 +1,1 @@
+"""The operators on GPUs, or on the emulator of these."""
