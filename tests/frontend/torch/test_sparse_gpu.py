@@ -69,6 +69,15 @@ def test_vectors_segments_and_attention() -> None:
     torch.testing.assert_close(found, tls.graph_attention(a, q, x, x))
 
 
+def test_bfloat16() -> None:
+    a, x = example().to(torch.bfloat16), dense(8, 4).to(torch.bfloat16)
+    found = tls.spmm(a, x, **GPU)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, (a.to_dense().float() @ x.float()).bfloat16())
+    found = tls.segment_reduce(x, [0, 3, 8], "max", **GPU)
+    torch.testing.assert_close(found, torch.stack([x[:3].amax(0), x[3:].amax(0)]))
+
+
 def test_out() -> None:
     a, x, out = example(), dense(8, 4), torch.empty(6, 4)
     assert tls.spmm(a, x, out, **GPU) is out

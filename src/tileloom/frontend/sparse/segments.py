@@ -212,7 +212,7 @@ def _nothing(op: str, kind: np.dtype[Any]) -> Any:
     """What a value becomes itself with."""
     if op not in ("max", "min"):
         return 1 if op == "prod" else 0
-    if kind.kind == "f":
+    if kind.kind in "fV":  # bfloat16 is "V"
         return float("-inf" if op == "max" else "inf")
     limits = np.iinfo(kind)
     return int(limits.min if op == "max" else limits.max)
