@@ -75,6 +75,10 @@ SHARED_NAMES = {
         "parts that know nothing of each other have their own",
     ),
     **dict.fromkeys(("Op", "Tensor"), "of tensor IR, and of graphs"),
+    **dict.fromkeys(
+        ("Block", "Operation", "TensorType", "Value"),
+        "of MLIR's SSA form, whose names `tile` keeps",
+    ),
     "Record": "in `base` what nodes are derived from, in `tune` what was measured, as in TVM",
 }  # fmt: skip
 

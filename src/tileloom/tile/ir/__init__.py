@@ -1,0 +1,1 @@
+"""The SSA form: types, attributes, operations, text in and out, rewriting."""

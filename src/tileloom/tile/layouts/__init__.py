@@ -1,0 +1,1 @@
+"""How tensors are spread over threads and shared memory."""
