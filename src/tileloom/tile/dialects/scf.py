@@ -355,3 +355,23 @@ define(
     traits=(Trait.TERMINATOR, Trait.PURE),
     format="attr-dict ($values^ `:` type($values))?",
 )
+
+
+def add_if_results(op: Operation, taken: Sequence[Value], otherwise: Sequence[Value]) -> Operation:
+    """The branch with more results, in its place: each branch also yields the values given for
+    it. The results that the old one has are the new one's first."""
+    types = [*op.result_types, *(value.type for value in taken)]
+    made = Operation(
+        op.definition, op.operands, types, op.attributes, [Region(), Region()], span=op.span
+    )
+    op.block_of().insert_before(op, made)
+    for source, target, values in zip(op.regions, made.regions, (taken, otherwise), strict=True):
+        if not source.blocks:
+            source.append(Block()).append(make_yield())
+        source.move_blocks_to(target)
+        last = target.blocks[0].terminator
+        last.set_operands([*last.operands, *values])
+    for before, after in zip(op.results, made.results, strict=False):
+        before.replace_uses(after)
+    op.erase()
+    return made
