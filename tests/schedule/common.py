@@ -124,17 +124,20 @@ def same_text(sch: Schedule, expected: str | PrimFunc) -> None:
 
 
 def check_trace(sch: Schedule, before: str | PrimFunc) -> None:
-    """JSON and Python text take the same steps, and record the same trace."""
+    """JSON and Python text take the same steps, and record the same trace.
+
+    The steps were checked as they were taken; these are the same ones.
+    """
     trace = sch.trace
     assert trace is not None
     data = json.loads(json.dumps(trace.as_json()))
-    again = schedule(before)
+    again = schedule(before, debug_mask=0)
     Trace.apply_json_to_schedule(data, again)
     _check_replay(again, sch)
-    again = schedule(before)
+    again = schedule(before, debug_mask=0)
     trace.apply_to_schedule(again, remove_postproc=False)
     _check_replay(again, sch)
-    again = schedule(before)
+    again = schedule(before, debug_mask=0)
     exec("\n".join(trace.as_python()), {"sch": again})
     _check_replay(again, sch)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sampling import sampled
 from tileloom.base.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from tileloom.frontend.sparse import bsr
 from tileloom.frontend.sparse.rows import compressed_rows
@@ -58,8 +60,10 @@ def test_numbers_of_columns(k: int) -> None:
     check(a, operand(a.shape[1], k))
 
 
-@pytest.mark.parametrize("bytes_of_vectors", [16, 32, 64])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("dtype", "bytes_of_vectors"),
+    sampled(product(["float32", "float64"], [16, 32, 64]), 2, several=True),
+)
 def test_vectors(dtype: str, bytes_of_vectors: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bsr, "vector_bytes", lambda: bytes_of_vectors)
     a = blocks(5, 4, (9, 8), dtype=dtype)

@@ -138,8 +138,9 @@ def uses_parts(mask: Any) -> bool:
 
 
 @pytest.mark.usefixtures("parts")
-@pytest.mark.parametrize(("d", "e"), [(64, 64), (16, 128), (128, 32)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("d", "e", "dtype"), [(64, 64, "float64"), (16, 128, "float32"), (128, 32, "float32")]
+)
 def test_long_rows_part_by_part(d: int, e: int, dtype: str) -> None:
     mask = sp.vstack([matrix(40, 2000, 0.3, dtype), matrix(60, 2000, 0.02, dtype)], format="csr")
     mask.sort_indices()

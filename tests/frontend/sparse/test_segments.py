@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tileloom
+from sampling import sampled
 from tileloom.base.errors import ArgumentError, DTypeError, ShapeError
 from tileloom.sparse import segment_reduce, segment_softmax
 
@@ -61,10 +62,11 @@ def check(values: Array, indptr: Array, op: str, rtol: float = 1e-4) -> None:
     np.testing.assert_allclose(found, by_numpy(values, indptr, op), rtol=rtol)
 
 
-@pytest.mark.parametrize("longer", [0, 20])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("op", NUMPY)
-def test_elements_of_vectors(op: str, dtype: str, longer: int) -> None:
+@pytest.mark.parametrize(
+    ("longer", "op", "dtype"),
+    sampled(product([0, 20], NUMPY, ["float64", "float32"]), 3, several=True),
+)
+def test_elements_of_vectors(longer: int, op: str, dtype: str) -> None:
     indptr = starts([*(n + longer for n in SHORT), *([longer] * 40), 0])
     check(numbers(indptr[-1], dtype), indptr, op)
 
@@ -76,9 +78,13 @@ def test_rows_of_matrices(op: str, width: int) -> None:
     check(numbers((indptr[-1], width)), indptr, op)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
-@pytest.mark.parametrize("op", ["sum", "max", "min", "prod"])
-def test_integers(op: str, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "op"),
+    # each type and operation; the ones in between only where all tests run
+    sampled(product(["int8", "uint16", "int32", "int64", "uint64"], ["sum", "max", "min", "prod"]),
+            3, several=True),
+)  # fmt: skip
+def test_integers(dtype: str, op: str) -> None:
     indptr = starts(SHORT)[1:]  # none is empty but those amid
     keep = np.diff(indptr) > 0
     with np.errstate(invalid="ignore"):  # -9 as an unsigned number
@@ -175,18 +181,17 @@ def test_softmax(longer: int, width: int | None, dtype: str) -> None:
 def test_lengths_by_a_power_law_and_threads() -> None:
     rng = np.random.default_rng(3)
     indptr = starts(np.minimum(rng.zipf(1.5, 9000) - 1, 30_000))
+    wanted = []
+    for shape in (indptr[-1], (indptr[-1], 3)):
+        values = rng.standard_normal(shape).astype("float32")
+        wanted.append((values, by_numpy(values, indptr, "max"), softmax_by_numpy(values, indptr)))
     before = tileloom.get_num_threads()
     try:
         for threads in (1, 2, 5):
             tileloom.set_num_threads(threads)
-            for shape in (indptr[-1], (indptr[-1], 3)):
-                values = rng.standard_normal(shape).astype("float32")
-                np.testing.assert_array_equal(
-                    segment_reduce(values, indptr, "max"), by_numpy(values, indptr, "max")
-                )
-                np.testing.assert_allclose(
-                    segment_softmax(values, indptr), softmax_by_numpy(values, indptr), rtol=1e-3
-                )
+            for values, most, soft in wanted:
+                np.testing.assert_array_equal(segment_reduce(values, indptr, "max"), most)
+                np.testing.assert_allclose(segment_softmax(values, indptr), soft, rtol=1e-3)
     finally:
         tileloom.set_num_threads(before)
 

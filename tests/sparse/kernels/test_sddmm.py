@@ -37,7 +37,7 @@ def check(found: Array, mask: Any, x: Array, y: Array, values: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("ahead", [0, 16])
+@pytest.mark.parametrize("ahead", [16, pytest.param(0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("k", "dtype", "lanes", "values"),
     [
