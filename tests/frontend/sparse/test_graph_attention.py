@@ -13,7 +13,6 @@ from tileloom.base.errors import (
     DTypeError,
     IndexingError,
     ShapeError,
-    UnsupportedError,
 )
 from tileloom.frontend.sparse import attention
 from tileloom.frontend.sparse.rows import compressed_rows
@@ -313,9 +312,6 @@ def test_what_is_refused() -> None:
         graph_attention(mask, q, k, v, out=np.zeros((20, 15), "float32"))
     with pytest.raises(DTypeError, match="out holds float64"):
         graph_attention(mask, q, k, v, out=np.zeros((20, 16)))
-    torch = pytest.importorskip("torch")
-    with pytest.raises(UnsupportedError, match="v requires a gradient"):
-        graph_attention(mask, q, k, torch.from_numpy(v).requires_grad_())
     with pytest.raises(ArgumentError, match="shares memory with v"):
         square = matrix(30, 30)
         graph_attention(square, k, k, v, out=v)

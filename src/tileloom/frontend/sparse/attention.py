@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...base.aligned import LINE
-from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ...base.errors import ArgumentError, DTypeError, ShapeError
+from ...base.late import load
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import Csr, Sparse, dense_like, requires_grad, view
+from ...sparse.arrays import Csr, Sparse, dense, dense_like, requires_grad, view
 from ...sparse.kernels.attention import AttentionCase, attention_rows
 from ...sparse.kernels.attention_parts import attention_parts
 from ...target.machine import cache_sizes
@@ -21,9 +22,9 @@ from .gpu.attention import attend
 from .gpu.place import OperatorPlace, place_of
 from .gpu.rows import placed
 from .kinds import computed_as
-from .operands import undifferentiated
+from .operands import refuse_gradient
 from .repeated import RepeatedCall, prepare, run_again
-from .results import STREAMED, converted, empty, given
+from .results import STREAMED, converted, empty, given, refuse_out
 from .rows import compressed_rows
 from .structure import Structure
 
@@ -84,7 +85,10 @@ def graph_attention(
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: there is no kernel for the types.
-        UnsupportedError: a gradient would have to be recorded.
+        UnsupportedError: a gradient would have to be recorded elsewhere than on the CPU.
+
+    For tensors that require gradients these are recorded: for `q`, `k`, `v` and, where they count,
+    the values of `mask`.
 
     Sources: scaled dot-product attention (Vaswani et al., 2017) along the edges of a graph, as in
     "Masked Label Prediction" (Shi et al., 2020).
@@ -105,14 +109,16 @@ def graph_attention(
         if again is not None:
             return again
     parts = view(mask, what="mask")
-    arrays = [
-        undifferentiated(array, what, "graph_attention")
-        for array, what in ((q, "q"), (k, "k"), (v, "v"))
-    ]
+    arrays = [dense(array, what=what).array for array, what in ((q, "q"), (k, "k"), (v, "v"))]
     place = place_of(target, device, v, mask=parts.data, q=arrays[0], k=arrays[1], v=arrays[2])
-    if values != "ignore" and requires_grad(mask):
-        raise UnsupportedError("mask requires a gradient, which graph_attention does not record")
+    if place is None and any(map(requires_grad, (mask, q, k, v, scale))):
+        refuse_out(out)
+        recorded: Any = load("tileloom.frontend.torch.attention_gradients").attention
+        return recorded(mask, q, k, v, scale, values)
     if place is not None:
+        for array, what in ((mask, "mask"), (q, "q"), (k, "k"), (v, "v"), (scale, "scale")):
+            if values != "ignore" or array is not mask:
+                refuse_gradient(array, what, "graph_attention on GPUs")
         return _in_place(place, mask, parts, arrays, v, scale, out, values)
     structure, weights = compressed_rows(mask, parts, "mask")
     _check(structure.shape, *arrays)

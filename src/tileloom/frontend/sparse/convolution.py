@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.errors import ArgumentError, DTypeError, ShapeError
 from ...base.record import Record
-from .operands import undifferentiated
+from ...sparse.arrays import dense, requires_grad
 from .rgms import Relations, relations_of, rgms
 
 Array = np.ndarray[Any, Any]
@@ -108,21 +108,23 @@ def sparse_conv(points: ConvolutionMap, x: Any, w: Any, out: Any = None) -> Any:
     Returns:
         `out`, or a new array: a tensor where `x` is one.
 
+    For tensors that require gradients these are recorded.
+
     >>> found = convolution_map([[0, 1], [0, 2], [0, 5]], 3, submanifold=True)
     >>> x, w = np.array([[1], [2], [3]], "float32"), np.ones((3, 1, 1), "float32")
     >>> sparse_conv(found, x, w).ravel().tolist()
     [3.0, 3.0, 3.0]
     """
-    weights = undifferentiated(w, "w", "sparse_conv")
+    weights = dense(w, what="w").array
     count = len(points.relations)
     if weights.shape[:-2] not in (points.kernel_size, (count,)):
         raise ShapeError(
             f"w has shape {weights.shape}; of a kernel of size {points.kernel_size} it is "
             f"({', '.join(map(str, points.kernel_size))}, channels, channels out)"
         )
-    flat = weights.reshape(count, *weights.shape[-2:])
+    flat = (w if requires_grad(w) else weights).reshape(count, *weights.shape[-2:])
     found = points.relations
-    kind = np.result_type(undifferentiated(x, "x", "sparse_conv"), flat)
+    kind = np.result_type(dense(x, what="x").array, weights)
     if kind.kind != "f":
         raise DTypeError(f"sparse_conv computes with floating-point numbers, not {kind}")
     if found.values.dtype != kind:

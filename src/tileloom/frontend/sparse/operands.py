@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ShapeError, UnsupportedError
-from ...sparse.arrays import DenseOperand, Sparse, dense, requires_grad
+from ...sparse.arrays import DenseOperand, Sparse, requires_grad
 from .kinds import KINDS, computed_as
 
 Array = np.ndarray[Any, Any]
@@ -39,16 +39,6 @@ def check_columns(x: Any, shape: tuple[int, ...]) -> None:
             f"x must be a matrix of {shape[1]} rows",
             hint="a product with a vector is spmv(a, x)",
         )
-
-
-def undifferentiated(x: Any, what: str, operator: str) -> Any:
-    """The array of a dense operand of an operator of which no gradients are recorded.
-
-    Raises:
-        UnsupportedError: one is asked for.
-    """
-    refuse_gradient(x, what, operator)
-    return dense(x, what=what).array
 
 
 def refuse_gradient(array: Any, what: str, operator: str) -> None:

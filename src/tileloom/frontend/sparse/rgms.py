@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import DTypeError, ShapeError, UserError
+from ...base.late import load
 from ...base.record import Record
 from ...runtime import get_num_threads
-from ...sparse.arrays import Coo, dense_like, view
+from ...sparse.arrays import Coo, dense, dense_like, requires_grad, view
 from ...sparse.convert import coo_to_csr
 from ...sparse.kernels.rgms import RgmsCase
 from ...sparse.kernels.rgms import rgms as kernel_of
 from .compiled import compiled, vector_bytes
 from .kinds import computed_as
-from .operands import undifferentiated
-from .results import given
+from .operands import refuse_gradient
+from .results import given, refuse_out
 from .rows import compressed_rows
 
 Array = np.ndarray[Any, Any]
@@ -148,6 +149,9 @@ def rgms(adjacency: Any, x: Any, w: Any, out: Any = None) -> Any:
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: there is no kernel for the types.
+        UnsupportedError: the gradient of a matrix would have to be recorded.
+
+    For tensors `x` and `w` that require gradients these are recorded.
 
     Source: R-GCN (Schlichtkrull et al., 2018), computed as SparseTIR's RGMS (Ye et al., 2023).
 
@@ -158,10 +162,16 @@ def rgms(adjacency: Any, x: Any, w: Any, out: Any = None) -> Any:
     array([[7.],
            [3.]], dtype=float32)
     """
+    if isinstance(adjacency, Sequence):
+        for r, matrix in enumerate(adjacency):
+            refuse_gradient(matrix, f"adjacency[{r}]", "rgms")
+    else:
+        refuse_gradient(adjacency, "adjacency", "rgms")
     known = relations(adjacency)
-    features, weights = (
-        undifferentiated(array, what, "rgms") for array, what in ((x, "x"), (w, "w"))
-    )
+    if requires_grad(x) or requires_grad(w):
+        refuse_out(out)
+        return load("tileloom.frontend.torch.relation_gradients").rgms(known, x, w)
+    features, weights = dense(x, what="x").array, dense(w, what="w").array
     count, m, n = known.shape
     if features.ndim != 2 or len(features) != n:
         raise ShapeError(f"x has shape {features.shape}, the relations have {n} columns")

@@ -96,11 +96,13 @@ def sddmm(
     operands = [np.ascontiguousarray(array, dtype=found) for array in operands]
     is_direct = source is None and kind == found and own.shape == (structure.nnz,)
     result = memory if is_direct and memory is not None else np.empty(structure.nnz, found)
-    _compute(structure, operands, result, values)
+    sampled_products(structure, operands, result, values)
     if type(parts) is Csr and is_direct and operands[-2] is x and operands[-1] is y:
         _prepare(mask, parts, structure, x, values)
     if not is_direct:
-        result = _placed(result, source, np.zeros(own.shape, kind) if memory is None else memory)
+        result = in_own_order(
+            result, source, np.zeros(own.shape, kind) if memory is None else memory
+        )
     return with_values(result, mask)
 
 
@@ -126,7 +128,9 @@ def _types(operands: list[Array]) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return kind, found if found.itemsize >= _SHORTEST else np.dtype("int32")
 
 
-def _compute(structure: Structure, operands: list[Array], result: Array, values: str) -> None:
+def sampled_products(
+    structure: Structure, operands: list[Array], result: Array, values: str
+) -> None:
     """The products in the order of the rows: of the mask's values, if they count, x and y."""
     features = operands[-1].shape[1]
     if not features:
@@ -150,7 +154,7 @@ def _prepare(mask: Any, parts: Csr, structure: Structure, x: Array, values: str)
         prepare(mask, parts, ("sddmm", x.shape, x.dtype, values), call)
 
 
-def _placed(result: Array, source: Array | None, target: Array) -> Array:
+def in_own_order(result: Array, source: Array | None, target: Array) -> Array:
     """Results in the mask's own order, type and shape."""
     places = slice(len(result)) if source is None else source
     target.reshape(-1)[places] = result

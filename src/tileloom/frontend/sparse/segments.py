@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ...base.late import load
 from ...runtime import get_num_threads
-from ...sparse.arrays import dense, dense_like
+from ...sparse.arrays import dense, dense_like, requires_grad
 from ...sparse.kernels.segment_softmax import segment_softmax as softmax_kernel
 from ...sparse.kernels.segments import BOTH, SegmentsCase, segment_reductions
 from .compiled import compiled, vector_bytes
@@ -17,7 +18,6 @@ from .gpu.place import OperatorPlace, place_of
 from .gpu.reduce import reductions
 from .gpu.segments import segments, softmax
 from .kinds import computed_as
-from .operands import undifferentiated
 
 Array = np.ndarray[Any, Any]
 
@@ -55,6 +55,9 @@ def segment_reduce(
         ArgumentError, ShapeError: `indptr` does not cut the rows into segments.
         DTypeError: there is no kernel for the type.
 
+    For tensors that require gradients these are recorded; several elements that are the maximum or
+    the minimum of a segment share its gradient, as in PyTorch.
+
     >>> import numpy as np
     >>> segment_reduce(np.float32([1, 2, 3]), [0, 2, 2, 3])
     array([3., 0., 3.], dtype=float32)
@@ -63,6 +66,9 @@ def segment_reduce(
     """
     if op not in BOTH:
         raise ArgumentError(f"unknown op {op!r}", hint=f"one of {', '.join(BOTH)}")
+    if requires_grad(values):
+        recorded = load("tileloom.frontend.torch.segment_gradients").reduce
+        return recorded(values, indptr, op, initial, target, device)
     rows = _rows(values)
     place = place_of(target, device, values, values=rows)
     if place is not None:
@@ -122,10 +128,15 @@ def segment_softmax(
         ArgumentError, ShapeError: `indptr` does not cut the rows into segments.
         DTypeError: there is no kernel for the type.
 
+    For tensors that require gradients these are recorded.
+
     >>> import numpy as np
     >>> segment_softmax(np.array([0.0, 0.0, 5.0]), [0, 2, 3])
     array([0.5, 0.5, 1. ])
     """
+    if requires_grad(values):
+        recorded = load("tileloom.frontend.torch.segment_gradients").softmax
+        return recorded(values, indptr, target, device)
     rows = _rows(values)
     place = place_of(target, device, values, values=rows)
     if place is not None:
@@ -159,7 +170,7 @@ def _softmax(place: OperatorPlace, values: Any, indptr: Any) -> Any:
 
 def _rows(values: Any) -> Any:
     """The values: rows of a matrix, or elements of a vector."""
-    rows = undifferentiated(values, "values", "a reduction of segments")
+    rows = dense(values, what="values").array
     if rows.ndim not in (1, 2):
         raise ShapeError(f"values has shape {tuple(rows.shape)}; it must be a vector or a matrix")
     return rows

@@ -6,6 +6,7 @@ assemble     parts compiled and joined                   (layout, kernel)
 specialize   programs for graphs with symbolic sizes   (sizes, size_expressions, guards; sized)
 report       what was left to PyTorch
 sparse_gradients  gradients of the operators of `tileloom.sparse`
+             (attention_gradients, relation_gradients, segment_gradients)
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from ...base.errors import ArgumentError
 from ...sparse.arrays import Coo, Sparse, dense, view, with_values
@@ -22,6 +21,7 @@ from ..sparse.sddmm import sddmm as _sddmm
 from ..sparse.spmm import product
 from ..sparse.spmm import spmm as _spmm
 from ..sparse.structure import Structure
+from .once import differentiated_once
 
 Array = np.ndarray[Any, Any]
 
@@ -66,15 +66,15 @@ class _Spmm(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, a: Any, x: torch.Tensor, where: dict[str, Any]) -> Any:
         """The product."""
-        _save(ctx, a, x)
+        save(ctx, a, x)
         ctx.where = where
         return _spmm(a, x, **where)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @differentiated_once
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         """The gradients of both operands."""
-        a, x = _saved(ctx)
+        a, x = saved(ctx)
         of_a = of_x = None
         if ctx.needs_input_grad[0]:
             of_a = _sddmm(a, gradient, x, values="ignore", **ctx.where).to(a.dtype)
@@ -93,15 +93,15 @@ class _Sddmm(torch.autograd.Function):  # type: ignore[misc]
         ctx: Any, mask: Any, x: torch.Tensor, y: torch.Tensor, values: str, where: dict[str, Any]
     ) -> Any:
         """The products."""
-        _save(ctx, mask, x, y)
+        save(ctx, mask, x, y)
         ctx.values, ctx.where = values, where
         return _sddmm(mask, x, y, values=values, **where)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @differentiated_once
     def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         """The gradients of the sparse and the dense operands."""
-        mask, x, y = _saved(ctx)
+        mask, x, y = saved(ctx)
         of_mask = of_x = of_y = None
         weighs = ctx.values == "multiply"
         each = _values_at(gradient, mask)
@@ -115,13 +115,14 @@ class _Sddmm(torch.autograd.Function):  # type: ignore[misc]
         return of_mask, of_x, of_y, None, None
 
 
-def _save(ctx: Any, matrix: Any, *tensors: torch.Tensor) -> None:
+def save(ctx: Any, matrix: Any, *tensors: torch.Tensor) -> None:
     """Keep a sparse matrix, which may be no tensor, and dense tensors for the backward pass."""
     ctx.matrix = None if isinstance(matrix, torch.Tensor) else matrix
     ctx.save_for_backward(*tensors, *([matrix] if ctx.matrix is None else []))
 
 
-def _saved(ctx: Any) -> tuple[Any, ...]:
+def saved(ctx: Any) -> tuple[Any, ...]:
+    """What `save` kept: the sparse matrix, then the dense tensors."""
     tensors = ctx.saved_tensors
     if ctx.matrix is None:
         return tensors[-1], *tensors[:-1]
@@ -131,6 +132,10 @@ def _saved(ctx: Any) -> tuple[Any, ...]:
 def _values_at(gradient: torch.Tensor, mask: torch.Tensor) -> Any:
     """The values of a gradient at the elements of a matrix, in the order of that."""
     if gradient.layout is mask.layout:
+        is_coo = gradient.layout is torch.sparse_coo
+        values = gradient._values() if is_coo else gradient.values()
+        if not values.is_contiguous():  # as that of a sum, which is one number
+            gradient = gradient.clone()
         found, wanted = view(gradient), view(mask)
         if all(map(_are_equal, _indices(found), _indices(wanted))):
             return found.data
