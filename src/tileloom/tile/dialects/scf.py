@@ -168,22 +168,16 @@ def make_for(
     return op
 
 
-def add_iter_args(op: Operation, inits: Sequence[Value]) -> Operation:
-    """The loop with more `iter_args`, in its place; the body moves over, and its terminator must
-    be given what it yields for them. Results of the old loop are replaced by the new one's."""
-    old = ForLoop(op)
-    types = [*op.result_types, *(value.type for value in inits)]
-    made = Operation(
-        op.definition, (*op.operands, *inits), types, op.attributes, [Region()], span=op.span
-    )
-    op.block_of().insert_before(op, made)
-    body = old.body
-    op.regions[0].move_blocks_to(made.regions[0])
-    for value in inits:
-        body.add_argument(value.type)
-    for before, after in zip(op.results, made.results, strict=False):
-        before.replace_uses(after)
-    op.erase()
+def add_iter_args(op: Operation, inits: Sequence[Value]) -> list[BlockArgument]:
+    """Lets a loop carry more values; gives the arguments of the body for them. Each is yielded as
+    it is, until the terminator is given something else."""
+    body = op.body
+    op.set_operands([*op.operands, *inits])
+    op.add_results([value.type for value in inits])
+    made = [body.add_argument(value.type) for value in inits]
+    last = body.last
+    if last is not None and last.name == "scf.yield":
+        last.set_operands([*last.operands, *made])
     return made
 
 
@@ -357,21 +351,13 @@ define(
 )
 
 
-def add_if_results(op: Operation, taken: Sequence[Value], otherwise: Sequence[Value]) -> Operation:
-    """The branch with more results, in its place: each branch also yields the values given for
-    it. The results that the old one has are the new one's first."""
-    types = [*op.result_types, *(value.type for value in taken)]
-    made = Operation(
-        op.definition, op.operands, types, op.attributes, [Region(), Region()], span=op.span
-    )
-    op.block_of().insert_before(op, made)
-    for source, target, values in zip(op.regions, made.regions, (taken, otherwise), strict=True):
-        if not source.blocks:
-            source.append(Block()).append(make_yield())
-        source.move_blocks_to(target)
-        last = target.blocks[0].terminator
+def add_if_results(
+    op: Operation, taken: Sequence[Value], otherwise: Sequence[Value]
+) -> Sequence[OpResult]:
+    """Lets the branches also yield the values given for them; gives the results for them."""
+    for region, values in zip(op.regions, (taken, otherwise), strict=True):
+        if not region.blocks:
+            region.append(Block()).append(make_yield())
+        last = region.blocks[0].terminator
         last.set_operands([*last.operands, *values])
-    for before, after in zip(op.results, made.results, strict=False):
-        before.replace_uses(after)
-    op.erase()
-    return made
+    return op.add_results([value.type for value in taken])

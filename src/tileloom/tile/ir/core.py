@@ -156,6 +156,13 @@ class Operation:
             raise InternalError(f"{self.name} has {len(self.results)} results, not one")
         return self.results[0]
 
+    def add_results(self, types: Sequence[Type]) -> Sequence[OpResult]:
+        """Gives the operation more results, after the others."""
+        first = len(self.results)
+        made = [OpResult(type, self, first + i) for i, type in enumerate(types)]
+        self.results += made
+        return made
+
     def operand(self, name: str) -> Value | None:
         """The operand of a name in the operation's definition, or None if it is left out."""
         group = self.operand_group(name)

@@ -125,9 +125,8 @@ def _branch_for(select: Operation, dominance: Dominance) -> tuple[Operation, boo
 
 
 def _take_over(branch: Operation, selections: list[Selection]) -> None:
-    count = len(branch.results)
     pairs = [selection.values for selection in selections]
-    made = add_if_results(branch, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    for selection, result in zip(selections, made.results[count:], strict=True):
+    added = add_if_results(branch, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    for selection, result in zip(selections, added, strict=True):
         selection.op.results[0].replace_uses(result)
         selection.op.erase()

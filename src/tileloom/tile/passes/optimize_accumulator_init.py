@@ -135,16 +135,16 @@ def _one_zero(
 
 
 def _carry_flag(
-    op: Operation, old_loop: Operation, zeroing: Zeroing | None, starts_with_zero: bool
+    op: Operation, loop: Operation, zeroing: Zeroing | None, starts_with_zero: bool
 ) -> None:
     """Carries the flag through the loop, and lets the accumulator be."""
-    init = OpBuilder(before=old_loop).constant(not starts_with_zero, I1)
-    loop = add_iter_args(old_loop, [init])
-    body = loop.body
-    flag: Value = body.arguments[-1]
+    init = OpBuilder(before=loop).constant(not starts_with_zero, I1)
+    flag: Value = add_iter_args(loop, [init])[0]
+    last = loop.body.terminator
+    place = len(last.operands) - 1
     if zeroing is None:
         set_flag(op, flag)
-        _yield(body.terminator, OpBuilder(before=op).constant(True, I1))
+        last.set_operand(place, OpBuilder(before=op).constant(True, I1))
         return
     before = zeroing.op.is_before(op)
     build = OpBuilder(before=zeroing.op)
@@ -154,12 +154,8 @@ def _carry_flag(
     chosen = build("arith.select", zeroing.condition, *values, type=I1)
     if before:
         set_flag(op, chosen)
-        _yield(body.terminator, OpBuilder(before=body.terminator).constant(True, I1))
+        last.set_operand(place, OpBuilder(before=last).constant(True, I1))
     else:
         set_flag(op, flag)
-        _yield(body.terminator, chosen)
+        last.set_operand(place, chosen)
     zeroing.result.replace_uses(zeroing.kept)
-
-
-def _yield(terminator: Operation, value: Value) -> None:
-    terminator.set_operands([*terminator.operands, value])

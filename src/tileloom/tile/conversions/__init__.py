@@ -1,0 +1,1 @@
+"""Changes of layout: where they can go, and what they cost."""
