@@ -1,7 +1,8 @@
 """Whether the automatic choice of a kernel ever costs: `python -m benchmarks.sparse.choice`.
 
-Graphs of many laws: exponents of the degrees, mean degrees, shares of edges near their row. Where
-the choice is to go through the rows there is nothing to lose; where it is another one both are
+Graphs of many laws: exponents of the degrees, mean degrees, shares of edges near their row; and
+matrices whose elements lie in blocks, as those of pruned weights and of finite elements. Where the
+choice is to go through the rows there is nothing to lose; where it is another one both are
 timed. `--results` writes RESULTS-sparse-choice.md.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from .. import harness, harness_cli, harness_report, results
 from ..harness import Workload
@@ -24,6 +26,11 @@ ROWS = 1 << 14
 ALPHA = (2.0, 2.5, 3.0, 5.0, 9.0)
 DEGREE = (4, 32, 256)
 LOCAL = (0.0, 0.5, 0.95)
+BLOCKED_ROWS = 6144
+BLOCKS = (3, 4, 8, 16, 32)
+FILLINGS = (0.3, 0.6, 1.0)
+#: Places that blocks have in a row, on average.
+PLACES = (32, 256)
 _HEAD = """# The automatic choice of a kernel for sparse times dense
 
 Made by `python -m benchmarks.sparse.choice --results`; nothing is edited by hand.
@@ -31,9 +38,10 @@ Made by `python -m benchmarks.sparse.choice --results`; nothing is edited by han
 Machine: {machine}
 
 Square matrices of {rows} rows by the laws of `graphs.py`: exponents {alpha}, mean degrees {degree},
-shares of edges near their row {local}; {width} features. In {plain} of {total} cases the choice is
-to go through the rows. In the others, below, both were timed; no choice may be more than 5 % slower
-than rows.
+shares of edges near their row {local}; and of {blocked} rows with random blocks of {blocks} that
+are filled to {fillings} and have {places} places in a row. {width} features. In {plain} of {total}
+cases the choice is to go through the rows. In the others, below, both were timed; no choice may be
+more than 5 % slower than rows.
 
 """
 
@@ -44,6 +52,33 @@ def laws() -> Iterator[tuple[str, graphs.Law]]:
         most = min(ROWS // 2, 40 * degree)
         law = graphs.Law(ROWS, ROWS * degree, alpha, most, local=local)
         yield f"alpha {alpha:g}, degree {degree}, near {local:g}", law
+
+
+def drawn() -> Iterator[tuple[str, graphs.Graph]]:
+    """Names and matrices."""
+    for name, law in laws():
+        yield name, graphs.kept(f"{name}, {ROWS}", law)
+    for edge, filling, places in itertools.product(BLOCKS, FILLINGS, PLACES):
+        yield f"block {edge}, filling {filling:g}, places {places}", block(edge, filling, places)
+
+
+def block(edge: int, filling: float, places: int, rows: int = BLOCKED_ROWS) -> graphs.Graph:
+    """A matrix whose elements lie in blocks.
+
+    Args:
+        edge: of a block.
+        filling: the part of each that are elements.
+        places: that blocks have in a row, on average.
+        rows: as many as columns.
+    """
+    rng = np.random.default_rng(edge)
+    there = scipy.sparse.csr_array(rng.random((rows // edge, rows // edge)) < places / rows)
+    data = rng.standard_normal((there.nnz, edge, edge), np.float32)
+    data[rng.random(data.shape) >= filling] = 0
+    found = scipy.sparse.bsr_array((data, there.indices, there.indptr), shape=(rows, rows)).tocsr()
+    found.eliminate_zeros()
+    indptr, indices = (a.astype(np.int32) for a in (found.indptr, found.indices))
+    return graphs.Graph(indptr, indices, found.data)
 
 
 def workload(name: str, graph: graphs.Graph, width: int) -> Workload:
@@ -70,20 +105,22 @@ def main(arguments: list[str] | None = None) -> int:
     harness_cli.with_threads(chosen.threads)
     effort = harness.Effort(chosen.rounds, 3, chosen.seconds, seed=chosen.seed, noise=results.QUIET)
     rows, total = [], 0
-    for name, law in laws():
-        graph = graphs.kept(f"{name}, {ROWS}", law)
+    for name, graph in drawn():
         structure = Structure(graph.indptr, graph.indices, (graph.rows, graph.rows))
-        for width in cases.WIDTHS:
+        works = [(width, workload(name, graph, width)) for width in cases.WIDTHS]
+        for width, work in works:
+            if not harness_cli.select([work], chosen.only):
+                continue
             total += 1
             if planned(structure, width, np.dtype("float32")).format != "rows":
-                timed = [workload(name, graph, width)]
                 rows += harness.run(
-                    timed, None, effort, log=lambda text: print(text, file=sys.stderr)
+                    [work], None, effort, log=lambda text: print(text, file=sys.stderr)
                 )
     table = report.Table("Choices other than rows", "", (report.Bar("rows", 1.0, 0.95),))
     text = _HEAD.format(
         machine=harness_report.describe(harness_report.machine()), rows=ROWS, width=cases.WIDTHS,
         alpha=ALPHA, degree=DEGREE, local=LOCAL, total=total, plain=total - len(rows),
+        blocked=BLOCKED_ROWS, blocks=BLOCKS, fillings=FILLINGS, places=PLACES,
     ) + report.markdown(table, rows, 0.0)  # fmt: skip
     print(text)
     if chosen.results:

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from benchmarks.harness import Cell, Effort, Row, Workload, run_one
-from benchmarks.sparse import cases, graphs, report
+from benchmarks.sparse import cases, choice, graphs, report
 from benchmarks.sparse.graphs import Graph, Law
 
 LAW = Law(300, 3_000, 2.2, 200, empty=0.2)
@@ -111,3 +111,11 @@ def test_calls_have_a_table_of_their_own_and_a_limit() -> None:
     text = report.page([made("spmm_call_16", tileloom=0.03, scipy=0.01)], triad=1.0)
     assert "What a call costs" in text and "Asked: 1.15" not in text
     assert "20 us asked; **missed**" in text
+
+
+def test_matrices_of_blocks_are_filled_as_asked_for() -> None:
+    found = choice.block(8, 0.5, 40, rows=320)
+    assert found.rows == 320 and found.data.all()
+    assert len(found.data) == pytest.approx(0.5 * 40 * 320, rel=0.1)
+    row = run_one(choice.workload("test", found, 64), None, QUICK)
+    assert {cell.status for cell in row.cells.values()} == {"ok"}

@@ -116,9 +116,13 @@ def explain_blocks(a: Any, parts: Bsr | Bsc, features: int, kind: np.dtype[Any])
 
 
 def planned(
-    structure: Structure, block: tuple[int, int], features: int, kind: np.dtype[Any]
+    structure: Structure,
+    block: tuple[int, int],
+    features: int,
+    kind: np.dtype[Any],
+    checked: bool = False,
 ) -> BsrPlan:
-    """The plan for blocks of a shape."""
+    """The plan for blocks of a shape; `checked` is as of `BsrCase`."""
     height, width = block
     lanes = max(1, vector_bytes() // kind.itemsize)
     rows, vectors = tile(height, ceil(features / lanes), vector_bytes() >= _WIDE)
@@ -126,7 +130,7 @@ def planned(
     fetches = height < _LOW or size > 2 * cache_sizes()[1]
     case = BsrCase(
         features, height, width, str(kind), str(structure.indices.dtype), lanes, rows, vectors,
-        fetches,
+        fetches, checked,
     )  # fmt: skip
     work = structure.nnz * height * width * features
     units = cuts = 1

@@ -99,11 +99,17 @@ def product(structure: Structure, values: Array, operand: DenseOperand, out: Any
     plan = structure.plans.get(key)
     if plan is None:
         plan = structure.plans[key] = planned(structure, features, found)
+    elif plan.later is not None and plan.later.is_due():
+        plan = structure.plans[key] = plan.later.make()
     if out is None or kind != found:
         result, kernel = empty(m, features, found), plan.streamed
     else:
         result = given(out, (m, features), kind, x=columns, a=values)
         kernel = plan.kernel if result.ctypes.data % LINE else plan.streamed
+    if plan.blocks is not None:
+        if plan.blocks.multiply(values, columns, result):
+            return result if kind == found else converted(result, kind, out)
+        structure.plans[key] = plan.replace(format="rows", blocks=None)
     kernel(
         values, columns, result, structure.indptr, structure.indices, m, n, structure.nnz,
         plan.units, *plan.scratch(structure),

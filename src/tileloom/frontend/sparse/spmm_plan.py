@@ -1,9 +1,9 @@
 """Which kernel computes a product of a sparse matrix with a dense one, and why.
 
-The choice is between going through the rows of the sparse matrix once, and keeping a part of the
-dense matrix in the second-level cache while all long rows take in what they have there. It depends
-on how many cache lines come from how far, for which there is a model over the statistics of the
-matrix. (Its rates were measured on one machine; it is their ratios that count.)
+The choice is between going through the rows of the sparse matrix once, keeping a part of the dense
+matrix in the second-level cache while all long rows take in what they have there, and blocks. It
+depends on how many cache lines come from how far, for which there is a model over the statistics of
+the matrix. (Its rates were measured on one machine; it is their ratios that count.)
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from ...sparse.arrays import Bsc, Bsr, view
 from ...sparse.kernels.spmm import SpmmCase, spmm_rows
 from ...sparse.kernels.spmm_parts import spmm_parts
 from ...target.machine import cache_sizes
+from .blocked import BlockedProduct, Later, blocked_product, expected_blocks
 from .bsr import explain_blocks, has_kernel
 from .compiled import compiled, vector_bytes
+from .filling import reuse
 from .results import STREAMED
 from .rows import compressed_rows
 from .structure import Structure
@@ -30,8 +32,12 @@ from .structure import Structure
 # Nanoseconds of one core: for a cache line of the dense matrix from the second-level cache and from
 # beyond; for an element of the sparse matrix in itself.
 _NEAR, _FAR, _ELEMENT = 0.6, 2.0, 2.0
+# For a cache line of a result, which each part loads and stores.
+_RESULT = 5.6
 # Parts must be so much faster by the model to be chosen.
 _CLEARLY = 0.8
+# Blocks must be so much faster than parts by the model, and at least so full as expected.
+_SURELY, _NEARLY = 0.7, 0.9
 # Multiplications below which threads would cost more than they save.
 _SERIAL = 60_000
 # As much of the second-level cache holds what is on either side of the diagonal row after row.
@@ -41,19 +47,21 @@ _FETCHED, _AHEAD = 1 << 20, 4096
 # Cache lines of a row that are fetched; the hardware sees where that goes, and goes on.
 _LINES = 8
 
-FORMATS = ("rows", "parts")
+FORMATS = ("rows", "parts", "blocks")
 
 
 class SpmmPlan(Record):
     """How a product is computed.
 
     Attributes:
-        format: "rows" or "parts".
+        format: "rows", "parts" or "blocks".
         kernel: the compiled kernel.
         streamed: the one for results that begin with a cache line, or `kernel` again.
         units: into how many parts of work the rows are divided.
         parts: from how many elements on rows are long, and the rows of `x` in a part.
         reason: the statistics that decided.
+        blocks: the product by blocks; the kernel is then for results that are not finite.
+        later: says when blocks are worth being made.
     """
 
     format: str
@@ -62,6 +70,8 @@ class SpmmPlan(Record):
     units: int
     parts: tuple[int, int] | None
     reason: str
+    blocks: BlockedProduct | None = None
+    later: Later | None = None
 
     def scratch(self, structure: Structure) -> tuple[Any, ...]:
         """The further arguments of the kernel for a call."""
@@ -89,25 +99,74 @@ def explain_spmm(a: Any, features: int, dtype: Any = "float32") -> str:
 def planned(
     structure: Structure, features: int, kind: np.dtype[Any], format: str = "auto"
 ) -> SpmmPlan:
-    """The plan for a structure; `format` is "auto" or what is wanted.
+    """The plan for a structure.
+
+    Args:
+        structure: of the sparse matrix.
+        features: columns of the dense one.
+        kind: the type in which is computed.
+        format: "auto" or what is wanted: "rows", "parts", or "blocks 8" for blocks of 8 x 8.
 
     Raises:
         UserError: the wanted format cannot serve.
     """
     lanes = max(1, vector_bytes() // kind.itemsize)
+    wanted, _, edge = format.partition(" ")
+    if wanted not in ("auto", *FORMATS) or edge.isdecimal() != (wanted == "blocks"):
+        hint = "one of auto, rows, parts, blocks 8"
+        raise UserError(f"unknown format {format!r}", hint=hint)
+    if wanted == "blocks":
+        return _by_blocks(structure, features, kind, int(edge), "as asked for")
     parts = _parts(structure, features, kind, lanes)
-    if format not in ("auto", *FORMATS):
-        raise UserError(f"unknown format {format!r}", hint=f"one of auto, {', '.join(FORMATS)}")
-    if format == "parts" and isinstance(parts, str):
-        raise UserError(f"parts cannot serve: {parts}")
-    if format != "rows" and not isinstance(parts, str):
-        rows_time, parts_time = parts.times
-        reason = f"{rows_time / 1e6:.3g} ms by rows, {parts_time / 1e6:.3g} by parts (model)"
-        if format == "parts" or parts_time < _CLEARLY * rows_time:
+    if wanted == "rows":
+        return _by_rows(structure, features, kind, lanes, "as asked for")
+    if isinstance(parts, str):
+        if wanted == "parts":
+            raise UserError(f"parts cannot serve: {parts}")
+        return _rows_or_blocks(structure, features, kind, lanes, parts)
+    rows_time, parts_time = parts.times
+    reason = f"{rows_time / 1e6:.3g} ms by rows, {parts_time / 1e6:.3g} by parts (model)"
+    if wanted == "parts":
+        return _by_parts(structure, features, kind, lanes, parts, reason)
+    if parts_time < _CLEARLY * rows_time:
+        blocks = expected_blocks(structure, features, kind)
+        if blocks is None or blocks.time > _SURELY * parts_time:
             return _by_parts(structure, features, kind, lanes, parts, reason)
-    else:
-        reason = parts if isinstance(parts, str) else "as asked for"
-    return _by_rows(structure, features, kind, lanes, reason)
+    return _rows_or_blocks(structure, features, kind, lanes, reason)
+
+
+# ---------------------------------------------------------------------------- blocks
+
+
+def _rows_or_blocks(
+    structure: Structure, features: int, kind: np.dtype[Any], lanes: int, reason: str
+) -> SpmmPlan:
+    """By rows, until there were so many products that blocks are worth being made."""
+    rows = _by_rows(structure, features, kind, lanes, reason)
+    expected = expected_blocks(structure, features, kind)
+    if expected is None:
+        return rows
+
+    def make() -> SpmmPlan:
+        try:
+            product = blocked_product(structure, expected.edge, features, kind)
+        except UserError:  # elements are stored twice
+            return rows
+        if product.blocks.filling < _NEARLY * expected.filling:
+            return rows
+        return rows.replace(format="blocks", blocks=product, reason=expected.reason)
+
+    return rows.replace(format="blocks", reason=expected.reason, later=Later(expected.calls, make))
+
+
+def _by_blocks(
+    structure: Structure, features: int, kind: np.dtype[Any], edge: int, reason: str
+) -> SpmmPlan:
+    lanes = max(1, vector_bytes() // kind.itemsize)
+    product = blocked_product(structure, edge, features, kind)
+    reason = f"{edge} x {edge}, {product.blocks.filling:.0%} full, {reason}"
+    rows = _by_rows(structure, features, kind, lanes, reason)
+    return rows.replace(format="blocks", blocks=product)
 
 
 # ---------------------------------------------------------------------------- row by row
@@ -190,12 +249,13 @@ def _times(
     size = structure.shape[1] * features * kind.itemsize
     near = structure.share_near(int(_REACH * cache_sizes()[1] * structure.shape[1] / size))
     hits = near + (1 - near) * min(1.0, 0.8 * cache_sizes()[1] / size)
-    line = hits * _NEAR + (1 - hits) * _FAR
+    far = (1 - hits) / reuse(structure)
+    line = (1 - far) * _NEAR + far * _FAR
     share = structure.share_of_rows_from(long)
     by_rows = max(_ELEMENT, lines * line)
     by_parts = max(_ELEMENT, lines * _NEAR)
     rows = structure.rows_from(long)
-    results = rows * count * lines * (_NEAR + _FAR)  # loaded and stored once for each part
+    results = rows * count * lines * _RESULT  # loaded and stored once for each part
     each = structure.nnz / get_num_threads()
     mixed = each * (share * by_parts + (1 - share) * by_rows)
     return each * by_rows, mixed + results / get_num_threads()

@@ -34,6 +34,7 @@ class BsrCase(NamedTuple):
         rows: of a tile of the result that is summed in registers; at most `height`.
         vectors: of a tile.
         fetches: whether rows of the dense matrix are fetched while those before are multiplied.
+        checked: whether it is found out if any result is infinite or no number.
     """
 
     features: int
@@ -45,6 +46,7 @@ class BsrCase(NamedTuple):
     rows: int
     vectors: int
     fetches: bool = False
+    checked: bool = False
 
     @property
     def item(self) -> int:
@@ -62,18 +64,23 @@ def spmm_blocks(case: BsrCase) -> PrimFunc:
 
     Parameters: values[nnz, height, width], x[n * width, features], out[m * height, features],
     indptr, indices, m and n in blocks, nnz, `units`, into how many parts of about the same work the
-    strips of blocks are divided, and `cuts`, into how many parts their columns.
+    strips of blocks are divided, and `cuts`, into how many parts their columns. A case that is
+    checked has one more, before `indptr`: finite[units * cuts, lanes], zeros, which stay zeros
+    where all results are finite.
     """
     t = KernelText()
     scalars = csr_parameters("units", "cuts")
+    check = "f: T.handle, " if case.checked else ""
     t("@T.prim_func")
-    with t.inside(f"def spmm(a: T.handle, b: T.handle, c: T.handle, {scalars}):"):
+    with t.inside(f"def spmm(a: T.handle, b: T.handle, c: T.handle, {check}{scalars}):"):
         t(
             "T.func_attr({'tir.noalias': True})",
             f"A = T.match_buffer(a, (nnz, {case.height}, {case.width}), '{case.dtype}')",
             f"B = T.match_buffer(b, (n * {case.width}, {case.features}), '{case.dtype}')",
             f"C = T.match_buffer(c, (m * {case.height}, {case.features}), '{case.dtype}')",
         )
+        if case.checked:
+            t(f"F = T.match_buffer(f, (units * cuts, {case.lanes}), '{case.dtype}')")
         match_csr(t, case.idtype)
         with t.inside("for task in T.parallel(units * cuts, annotations={'schedule': 'dynamic'}):"):
             t("u: T.int64 = task // cuts", "cut: T.int64 = task % cuts")
@@ -143,6 +150,8 @@ def _tile(t: KernelText, case: BsrCase, top: str, rows: int, base: str, columns:
         at = f"i * T.int64({case.height}) + {_plus(top, k)}"
         for (first, lanes), place in zip(columns, row, strict=True):
             t(f"C[{at}, {ramp(base, first, lanes)}] = {place}")
+            if case.checked:  # zero but for what is infinite or no number
+                t(f"F[task, {ramp('0', 0, lanes)}] += {place} - {place}")
 
 
 def _fetch(t: KernelText, case: BsrCase, at: str, base: str, columns: Columns) -> None:
