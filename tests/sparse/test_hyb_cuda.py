@@ -103,7 +103,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("degrees", EMPTY.values(), ids=EMPTY)
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_empty_buckets(degrees: Array, parts: int) -> None:
     """Buckets without rows, whose arrays have no elements."""
     check(matrix_of(degrees, 40), 32, column_parts=parts, widths=(1, 2, 4, 8))
