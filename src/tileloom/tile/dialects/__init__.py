@@ -1,6 +1,34 @@
 """The operations of tile IR, a file for each dialect; the names and the text are MLIR's and
 Triton's. Importing a file registers its operations."""
 
-from . import arith, builtin, cf, functions, math, scf, tt, ttg, ttng
+from . import (
+    arith,
+    arith_folds,
+    builtin,
+    cast_folds,
+    cf,
+    functions,
+    math,
+    math_folds,
+    scf,
+    tt,
+    tt_folds,
+    ttg,
+    ttng,
+)
 
-__all__ = ["arith", "builtin", "cf", "functions", "math", "scf", "tt", "ttg", "ttng"]
+__all__ = [
+    "arith",
+    "arith_folds",
+    "builtin",
+    "cast_folds",
+    "cf",
+    "functions",
+    "math",
+    "math_folds",
+    "scf",
+    "tt",
+    "tt_folds",
+    "ttg",
+    "ttng",
+]

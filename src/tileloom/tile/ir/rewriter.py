@@ -149,6 +149,7 @@ class PatternRewriter(OpBuilder):
         super().__init__()
         self.worklist: list[Operation] = []
         self.waiting: set[Operation] = set()
+        self.constants: dict[tuple[Block, Attribute], Operation] = {}
 
     def push(self, op: Operation | None) -> None:
         """Lets an operation be looked at again."""
@@ -167,6 +168,39 @@ class PatternRewriter(OpBuilder):
         for inner in op.walk():
             self.push(inner)
         return op
+
+    def constant_at_entry(self, value: Attribute, type: Type, op: Operation) -> Value:
+        """The one constant of a value at the front of the function around an operation."""
+        entry = isolated_entry(op)
+        known = self.constants.get((entry, value))
+        if known is None or known.block is None:
+            self.at_start(entry)
+            known = self.create("arith.constant", (), (type,), {"value": value})
+            self.constants[entry, value] = known
+        return known.result
+
+    def unique_constant(self, op: Operation) -> bool:
+        """Moves a constant to the front of the function, or lets an equal one stand for it."""
+        key = isolated_entry(op), op.attributes["value"]
+        known = self.constants.setdefault(key, op)
+        if known.block is None:
+            known = self.constants[key] = op
+        if known is not op:
+            if not op.attributes.keys() - {"value"}:
+                self.replace_op(op, known.results)
+                return True
+            return False
+        entry, previous = key[0], op.previous
+        leading = op.block is entry and (
+            previous is None or (previous.name == "arith.constant" and self.is_known(previous))
+        )
+        if not leading and entry.first is not None:
+            op.move_before(entry.first)
+        return False
+
+    def is_known(self, op: Operation) -> bool:
+        """Whether an operation is one of the constants at the front of a function."""
+        return self.constants.get((op.block_of(), op.attributes["value"])) is op
 
     def push_users(self, value: Value) -> None:
         """Lets the users of a value be looked at again."""
@@ -207,6 +241,8 @@ class PatternRewriter(OpBuilder):
         """Erases an operation; the definitions of its operands are looked at again."""
         for inner in op.walk():
             self.waiting.discard(inner)
+        if op.name == "arith.constant" and op.block is not None and self.is_known(op):
+            del self.constants[op.block, op.attributes["value"]]
         operands = [operand.defining_op for operand in op.operands]
         op.erase()
         for definition in operands:
@@ -245,14 +281,19 @@ def apply_patterns(
         rewriter.pop()
         if op.block is None:
             continue
+        if fold and op.name == "arith.constant":
+            changed |= erase_if_dead(op, rewriter) or rewriter.unique_constant(op)
+            continue
         if fold and (erase_if_dead(op, rewriter) or fold_op(op, rewriter)):
             changed = True
             continue
-        for pattern in (*patterns.get(op.name, ()), *general):
+        for rewrite in (*patterns.get(op.name, ()), *general):
             rewriter.before_op(op)
-            if pattern(op, rewriter):
+            if rewrite(op, rewriter):
                 changed = True
                 left -= 1
+                if op.block is not None:
+                    rewriter.push(op)
                 break
         if not left:
             raise InternalError("patterns do not come to an end", str(root))
@@ -327,19 +368,44 @@ def constant_of(value: Value) -> Attribute | None:
     return op.attributes["value"] if op is not None and op.name == "arith.constant" else None
 
 
+def isolated_entry(op: Operation) -> Block:
+    """The first block of the innermost region around an operation that uses nothing from
+    outside: constants stand there."""
+    block = op.block_of()
+    around = block.parent_op
+    while around is not None and Trait.ISOLATED not in around.definition.traits:
+        if around.block is None:
+            break
+        block = around.block
+        around = block.parent_op
+    region = block.region
+    return block if region is None else region.blocks[0]
+
+
+def constant_to_the_right(op: Operation) -> bool:
+    """Exchanges the operands of a commutative operation whose first alone is a constant."""
+    if len(op.operands) != 2 or Trait.COMMUTATIVE not in op.definition.traits:
+        return False
+    first, second = op.operands
+    if constant_of(first) is None or constant_of(second) is not None:
+        return False
+    op.set_operands((second, first))
+    return True
+
+
 def fold_op(op: Operation, rewriter: PatternRewriter) -> bool:
-    """Replaces an operation by constants or by values that are there already."""
+    """Replaces an operation by constants or by values that are there already; a constant operand
+    of a commutative one goes to the right."""
+    if constant_to_the_right(op):
+        rewriter.modified(op)
     rule = FOLDS.get(op.name)
     if rule is None:
         return False
     folded = rule(op, [constant_of(operand) for operand in op.operands])
     if folded is None:
         return False
-    rewriter.before_op(op)
     values = [
-        rewriter.create("arith.constant", (), (result.type,), {"value": made}).result
-        if isinstance(made, Attribute)
-        else made
+        rewriter.constant_at_entry(made, result.type, op) if isinstance(made, Attribute) else made
         for result, made in zip(op.results, folded, strict=True)
     ]
     for result, value in zip(op.results, values, strict=True):
@@ -347,6 +413,21 @@ def fold_op(op: Operation, rewriter: PatternRewriter) -> bool:
             raise InternalError(f"{op.name} of type {result.type} folds to one of {value.type}")
     rewriter.replace_op(op, values)
     return True
+
+
+# Rewrites that make an operation simpler, by its name, for `canonicalize`.
+PATTERNS: dict[str, list[Rewrite]] = {}
+
+
+def pattern(*names: str) -> Callable[[Rewrite], Rewrite]:
+    """Registers a rewrite that makes operations simpler."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        for name in names:
+            PATTERNS.setdefault(name, []).append(rewrite)
+        return rewrite
+
+    return register
 
 
 def module_integer(module: Operation, name: str, default: int | None = None) -> int:
