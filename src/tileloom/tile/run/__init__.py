@@ -1,0 +1,6 @@
+"""Interpreters of tile IR: `run` tensor by tensor, `run_threads` thread by thread."""
+
+from .tensor import run
+from .values import ExecutionError
+
+__all__ = ["ExecutionError", "run"]
