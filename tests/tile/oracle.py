@@ -37,6 +37,9 @@ def strip(text):
     text = re.sub(r"^#loc.*\n", "", text, flags=re.M)
     return re.sub(r' loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)', "", text)
 
+def argument(text):
+    return int(text) if text.isdigit() else text.replace("-", ":")
+
 def answer(text, steps):
     context = ir.context()
     ir.load_dialects(context)
@@ -53,7 +56,7 @@ def answer(text, steps):
         group, function = name.split(".")
         place = passes if group != "nvidia" else nvidia.passes
         part = getattr(place, group) if group != "nvidia" else place.ttnvgpuir
-        getattr(part, function)(manager, *map(int, arguments))
+        getattr(part, function)(manager, *map(argument, arguments))
     manager.run(module)
     return strip(str(module))
 

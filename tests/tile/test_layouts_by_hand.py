@@ -11,12 +11,12 @@ from tileloom.tile.ir.types import F32, TensorType
 from tileloom.tile.layouts.blocked import (
     blocked_encoding,
     default_blocked,
-    elements_per_thread,
     thread_local_encoding,
     thread_local_shape,
 )
 from tileloom.tile.layouts.encodings import BlockedEncoding, NvidiaMmaEncoding, SliceEncoding
 from tileloom.tile.layouts.infer import halved, joined, permuted, reshaped
+from tileloom.tile.layouts.properties import elements_per_thread
 
 
 @pytest.mark.parametrize(

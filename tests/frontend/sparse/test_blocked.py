@@ -11,7 +11,7 @@ import pytest
 from tileloom.base.errors import UserError
 from tileloom.frontend.sparse import spmm_plan
 from tileloom.frontend.sparse.filling import blocks_of, fillings
-from tileloom.frontend.sparse.structure import Structure
+from tileloom.frontend.sparse.structure import KNOWN, Structure
 from tileloom.sparse import explain_spmm, spmm
 
 sp = pytest.importorskip("scipy.sparse")
@@ -82,6 +82,11 @@ def test_blocks_are_used_when_they_are_worth_being_made(filling: float, dtype: s
     assert plan.later.is_due() and plan.later.make().blocks is not None
 
 
+def plan_of(a: Any) -> Any:
+    """What `spmm` has decided for float32."""
+    return KNOWN[id(a)][2]["rows"].plans["spmm", FEATURES, np.dtype("float32")]
+
+
 def by_blocks(a: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have blocks used from the second call on."""
     monkeypatch.setattr("tileloom.frontend.sparse.blocked._MADE", 0.0)
@@ -99,6 +104,7 @@ def test_values_that_change_and_calls_from_several_threads(monkeypatch: pytest.M
         with ThreadPoolExecutor(3) as pool:
             for found in pool.map(lambda _: spmm(a, x), range(6)):
                 np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        assert plan_of(a).blocks is not None
     out = np.empty(a.shape[0] * FEATURES + 1, "float32")[1:].reshape(-1, FEATURES)
     np.testing.assert_allclose(spmm(a, x, out=out), wanted, rtol=1e-5)
 
@@ -112,6 +118,7 @@ def test_padding_does_not_meet_what_is_not_finite(
     x = np.random.default_rng(1).random((a.shape[1], FEATURES), "float32")
     x[5, 3] = value
     np.testing.assert_allclose(spmm(a, x), a @ x, rtol=1e-5)
+    assert plan_of(a).blocks is None  # from now on by rows
     assert np.isfinite(spmm(a, x)).sum() > np.isfinite(a.tobsr(blocksize=(8, 8)) @ x).sum()
 
 

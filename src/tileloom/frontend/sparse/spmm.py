@@ -80,7 +80,7 @@ def spmm(a: Any, x: Any, out: Any = None, *, target: Any = None, device: str | N
 def _prepare(a: Any, parts: Csr, structure: Structure, x: Array) -> None:
     """Let the next product of these run at once."""
     plan = structure.plans.get(("spmm", x.shape[1], x.dtype))
-    if plan is None or plan.parts is not None:
+    if plan is None or plan.parts is not None or plan.blocks is not None or plan.later is not None:
         return
     index = structure.indptr, structure.indices
     call = RepeatedCall(

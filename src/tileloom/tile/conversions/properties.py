@@ -6,8 +6,8 @@ from ..ir.core import Operation
 from ..ir.definitions import Trait
 from ..ir.rewriter import module_integer
 from ..ir.types import PointerType, TensorType
-from ..layouts.blocked import elements_per_thread
 from ..layouts.encodings import Encoding, NvidiaMmaEncoding
+from ..layouts.properties import elements_per_thread
 
 ACCESSES = ("tt.load", "tt.store")
 ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")

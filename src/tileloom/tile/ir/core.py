@@ -477,7 +477,8 @@ class Block:
             after._previous = op
             first = -1 if before is None else before._order
             between = (first + after._order) // 2
-            op._order = between if first < between < after._order else -1
+            known = before is None or first >= 0
+            op._order = between if known and first < between < after._order else -1
         return op
 
     def remove(self, op: Operation) -> None:

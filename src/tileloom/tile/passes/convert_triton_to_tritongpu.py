@@ -11,7 +11,7 @@ from ..ir.attributes import DenseElementsAttr, StringAttr, TypeAttr
 from ..ir.core import Operation, Value
 from ..ir.rewriter import OpBuilder, set_module_integer
 from ..ir.types import FunctionType, PointerType, ShapedType, TensorType, Type, as_tensor
-from ..layouts.blocked import blocked_encoding, default_blocked, elements_per_thread
+from ..layouts.blocked import blocked_encoding, default_blocked
 from ..layouts.encodings import (
     BlockedEncoding,
     CTALayout,
@@ -20,6 +20,7 @@ from ..layouts.encodings import (
     SliceEncoding,
 )
 from ..layouts.infer import halved, infer_dst_encoding
+from ..layouts.properties import elements_per_thread
 from .registry import tile_pass
 
 

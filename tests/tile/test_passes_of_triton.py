@@ -1,0 +1,45 @@
+"""Our passes beside those of Triton 3.2, on the same programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile.isomorphic import assert_isomorphic
+from tile.matmul import matmul
+from tile.oracle import needs_oracle, triton_passes
+from tileloom.tile import parse, run_passes, show
+from tileloom.tile.ir.core import Operation
+
+SHAPES = [(128, 128, 32), (64, 256, 64), (16, 64, 16), (64, 16, 128), (32, 64, 32)]
+
+
+def ours(text: str, *passes: str) -> Operation:
+    """The module of a text after our passes."""
+    module = parse(text)
+    run_passes(module, passes, check=True)
+    return module
+
+
+@needs_oracle
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("warps", [1, 4, 8])
+def test_default_layouts(shape: tuple[int, int, int], warps: int) -> None:
+    text = matmul(*shape)
+    found = ours(text, f"convert-triton-to-tritongpu{{target=cuda:80 num-warps={warps}}}")
+    expected = triton_passes(text, f"ttir.add_convert_to_ttgpuir:cuda-80:{warps}:32:1")
+    assert_isomorphic(found, expected)
+
+
+@needs_oracle
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("capability", [75, 80, 89, 90])
+@pytest.mark.parametrize("warps", [4, 8])
+def test_tensor_cores(shape: tuple[int, int, int], capability: int, warps: int) -> None:
+    given = ours(
+        matmul(*shape),
+        f"convert-triton-to-tritongpu{{target=cuda:{capability} num-warps={warps}}}",
+        "cse",
+    )
+    text = show(given, spelling="3.2")
+    found = ours(text, "tritongpu-accelerate-matmul")
+    assert_isomorphic(found, triton_passes(text, "ttgpuir.add_accelerate_matmul"))
