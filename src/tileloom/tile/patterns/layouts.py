@@ -9,9 +9,9 @@ from ..ir.core import Operation
 from ..ir.interning import Attribute
 from ..ir.rewriter import PatternRewriter, Rewrite, pattern
 from ..ir.types import MemDescType, TensorType, Type
-from ..layouts.properties import elements_per_thread
 from ..layouts.encodings import DotOperandEncoding, NvidiaMmaEncoding
 from ..layouts.infer import infer_dst_encoding
+from ..layouts.properties import elements_per_thread
 from .inlining import patterns_of
 
 CONVERT = "ttg.convert_layout"
