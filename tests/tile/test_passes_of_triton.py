@@ -43,3 +43,40 @@ def test_tensor_cores(shape: tuple[int, int, int], capability: int, warps: int) 
     text = show(given, spelling="3.2")
     found = ours(text, "tritongpu-accelerate-matmul")
     assert_isomorphic(found, triton_passes(text, "ttgpuir.add_accelerate_matmul"))
+
+
+# Each pass of ours, that of Triton, and what is run before on both.
+STEPS = [
+    ("tritongpu-remove-layout-conversions", "ttgpuir.add_remove_layout_conversions"),
+    ("tritongpu-optimize-thread-locality", "ttgpuir.add_optimize_thread_locality"),
+    ("tritongpu-accelerate-matmul", "ttgpuir.add_accelerate_matmul"),
+    ("tritongpu-remove-layout-conversions", "ttgpuir.add_remove_layout_conversions"),
+    ("tritongpu-optimize-dot-operands", "ttgpuir.add_optimize_dot_operands:1"),
+    ("cse", "common.add_cse"),
+    ("tritongpu-reorder-instructions", "ttgpuir.add_reorder_instructions"),
+    ("canonicalize", "common.add_canonicalizer"),
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("capability", [80, 90])
+def test_one_pass_after_another(shape: tuple[int, int, int], capability: int) -> None:
+    options = f"{{target=cuda:{capability}}}"
+    text = show(ours(matmul(*shape), f"convert-triton-to-tritongpu{options}"), spelling="3.2")
+    for own, theirs in STEPS:
+        expected = triton_passes(text, theirs)
+        assert_isomorphic(ours(text, own), expected, commute=True)
+        text = show(expected, spelling="3.2")
+
+
+def test_conversions_are_moved_without_an_oracle() -> None:
+    module = ours(
+        matmul(),
+        "convert-triton-to-tritongpu{target=cuda:80},cse",
+        "tritongpu-remove-layout-conversions,tritongpu-accelerate-matmul",
+        "tritongpu-remove-layout-conversions",
+    )
+    left = [op for op in module.walk() if op.name == "ttg.convert_layout"]
+    assert len(left) == 3  # to both operands, and of the result
+    assert [op.name for op in module.walk()].count("tt.dot") == 1

@@ -14,6 +14,8 @@ from ..ir.types import I1, I32, MemDescType, TensorType, as_tensor, element_bits
 from ..layouts.encodings import DotOperandEncoding, NvidiaMmaEncoding, SharedEncoding
 from ..layouts.properties import cta_layout, order_of
 from ..layouts.shared import shared_for_operand, shared_for_wgmma
+from ..patterns.layouts import convert_layout_patterns
+from .canonicalize import canonicalize
 from .registry import tile_pass
 
 
@@ -31,6 +33,10 @@ def optimize_dot_operands(module: Operation, hoist_layout_conversion: bool) -> N
         ],
         "ttng.warp_group_dot": [transpose_for_warp_group, operand_in_registers],
     }
+    canonicalize(module)
+    simple = convert_layout_patterns()
+    for name, rewrites in simple.items():
+        patterns[name] = [*patterns.get(name, ()), *rewrites]
     apply_patterns(module, patterns)
 
 
