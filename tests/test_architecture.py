@@ -68,6 +68,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "scipy": ("frontend/sparse.py", "frontend/sparse/", "sparse/"),
     "rich": ("cli/", "report/"),
     "click": ("cli/",),
+    "filecheck": ("tile/tools/filecheck.py",),
     "numpy": ("",),
     "ml_dtypes": ("",),
 }
@@ -87,7 +88,7 @@ PEERS = {"torch", "onnx", "onnxruntime"}
 # Importing tileloom must not pull these in.
 HEAVY = (
     *("llvmlite", "onnx", "onnxruntime", "torch", "islpy", "psycopg", "xgboost", "scipy"),
-    *("rich", "click", "distributed", "ray"),
+    *("rich", "click", "distributed", "ray", "filecheck"),
 )
 # Reading and printing a script must not pull these in: together they take several times as long.
 NOT_FOR_SCRIPTS = (
