@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UnsupportedError, UserError
-from .matching import Check, MatchError, match_all
+from .matching import CheckDirective, MatchError, match_all
 from .opt import ToolOutput
 
 
@@ -177,7 +177,9 @@ def _failure(
     return ToolOutput(1, "", f"{settings.check_file}:{number}: error: {message}\n{line}{note}")
 
 
-def read_checks(package: Any, options: Any, text: str, variables: Variables) -> list[Check]:
+def read_checks(
+    package: Any, options: Any, text: str, variables: Variables
+) -> list[CheckDirective]:
     """The directives in a text, with patterns that the package compiles when the values of their
     variables are known."""
     patterns = package.parser.pattern_for_opts(options)
@@ -191,7 +193,7 @@ def read_checks(package: Any, options: Any, text: str, variables: Variables) -> 
             *(parsed.arg, parsed.source_line, parsed.uops),
         )
         made.append(
-            Check(
+            CheckDirective(
                 kind,
                 f"{parsed.prefix}{'' if kind == 'CHECK' else '-' + kind}",
                 parsed.source_line,
@@ -293,9 +295,11 @@ class Variables(dict[str, Any]):
             del self[name]
 
 
-def _with_nots(checks: Sequence[Check], nots: Sequence[Check]) -> list[Check]:
+def _with_nots(
+    checks: Sequence[CheckDirective], nots: Sequence[CheckDirective]
+) -> list[CheckDirective]:
     """The checks with those of `--implicit-check-not` before each, and after the last."""
-    made: list[Check] = []
+    made: list[CheckDirective] = []
     for check in checks:
         if not (check.kind == "DAG" and made and made[-1].kind == "DAG"):
             made += nots

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 Compiled = tuple[re.Pattern[str], dict[str, tuple[int, Callable[[str], Any]]]]
 
 
-class Scope(Protocol):
+class CapturedValues(Protocol):
     """Variables that captures set."""
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -27,13 +27,13 @@ class Scope(Protocol):
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckDirective:
     """A directive: its kind (`CHECK`, `NEXT`, ...), name, line, and what compiles its pattern."""
 
     kind: str
     name: str
     number: int
-    variables: Scope
+    variables: CapturedValues
     compiled: Callable[[], Compiled]
     count: int = 1
 
@@ -54,7 +54,9 @@ class Check:
 class MatchError(Exception):
     """A directive that is not fulfilled, and where in the text that shows."""
 
-    def __init__(self, check: Check, message: str, text: str, place: int, hint: bool = False):
+    def __init__(
+        self, check: CheckDirective, message: str, text: str, place: int, hint: bool = False
+    ):
         super().__init__(f"{check.name}: {message}")
         self.check = check
         self.text = text
@@ -84,7 +86,7 @@ class MatchError(Exception):
         return index
 
 
-def match_all(checks: Sequence[Check], text: str, forget: bool = False) -> None:
+def match_all(checks: Sequence[CheckDirective], text: str, forget: bool = False) -> None:
     """Matches all directives.
 
     Args:
@@ -94,7 +96,7 @@ def match_all(checks: Sequence[Check], text: str, forget: bool = False) -> None:
         MatchError: at the first directive that is not fulfilled.
     """
     start = 0
-    section: list[Check] = []
+    section: list[CheckDirective] = []
     for index, check in enumerate([*checks, None]):
         if check is not None:
             section.append(check)
@@ -109,16 +111,16 @@ def match_all(checks: Sequence[Check], text: str, forget: bool = False) -> None:
         section, start = [], stop
 
 
-def _label_end(check: Check, text: str, start: int) -> int:
+def _label_end(check: CheckDirective, text: str, start: int) -> int:
     found = check.search(text, start, len(text))
     if found is None:
         raise MatchError(check, "expected string not found in input", text, start, hint=True)
     return found.end()
 
 
-def _match_section(checks: Sequence[Check], text: str, start: int, stop: int) -> None:
+def _match_section(checks: Sequence[CheckDirective], text: str, start: int, stop: int) -> None:
     """Matches directives one after another within a part of the text."""
-    waiting: list[Check] = []
+    waiting: list[CheckDirective] = []
     at = start
     for check in checks:
         if check.kind in ("NOT", "DAG"):
@@ -133,10 +135,10 @@ def _match_section(checks: Sequence[Check], text: str, start: int, stop: int) ->
 
 
 def _match_groups(
-    checks: Sequence[Check], text: str, start: int, stop: int
-) -> tuple[int, list[Check]]:
+    checks: Sequence[CheckDirective], text: str, start: int, stop: int
+) -> tuple[int, list[CheckDirective]]:
     """Matches DAGs, and the NOTs before them; gives the place after, and the NOTs left."""
-    nots: list[Check] = []
+    nots: list[CheckDirective] = []
     places: list[tuple[int, int]] = []
     at = start
     for index, check in enumerate(checks):
@@ -153,7 +155,7 @@ def _match_groups(
 
 
 def _find_apart(
-    check: Check, text: str, start: int, stop: int, taken: Sequence[tuple[int, int]]
+    check: CheckDirective, text: str, start: int, stop: int, taken: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
     """The first match that overlaps no place that is taken."""
     at = start
@@ -169,7 +171,7 @@ def _find_apart(
 
 
 def _match_positive(
-    check: Check, text: str, previous: int, start: int, stop: int
+    check: CheckDirective, text: str, previous: int, start: int, stop: int
 ) -> tuple[int, int]:
     """Where a directive is found, and where its last repetition ends.
 
@@ -196,7 +198,7 @@ def _match_positive(
     return first, at
 
 
-def _match_empty(check: Check, text: str, previous: int, stop: int) -> tuple[int, int]:
+def _match_empty(check: CheckDirective, text: str, previous: int, stop: int) -> tuple[int, int]:
     """The empty line after the line at hand; ends before its line break."""
     line_end = text.find("\n", previous, stop)
     after = line_end + 1
@@ -205,7 +207,7 @@ def _match_empty(check: Check, text: str, previous: int, stop: int) -> tuple[int
     return after, after
 
 
-def _refuse(nots: Sequence[Check], text: str, start: int, stop: int) -> None:
+def _refuse(nots: Sequence[CheckDirective], text: str, start: int, stop: int) -> None:
     """Raises if something is there that must not be."""
     for check in nots:
         found = check.search(text, start, stop)

@@ -15,7 +15,7 @@ Program = Callable[[Sequence[str], str], ToolOutput]
 
 
 @dataclass
-class Stage:
+class ShellStage:
     """A program of a pipe, with its arguments and redirections."""
 
     words: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ def run_line(line: str) -> ToolOutput:
     return replace(made, err=said)
 
 
-def run_pipe(stages: Sequence[Stage]) -> ToolOutput:
+def run_pipe(stages: Sequence[ShellStage]) -> ToolOutput:
     """Runs programs one after another, each with the output of the one before; it fails if any
     does."""
     text, said, status = "", "", 0
@@ -72,7 +72,7 @@ def _write(path: str, text: str) -> None:
         Path(path).write_text(text)
 
 
-def split_commands(line: str) -> list[list[Stage]]:
+def split_commands(line: str) -> list[list[ShellStage]]:
     """The pipes of a line, each a list of programs.
 
     >>> [[stage.words for stage in pipe] for pipe in split_commands("a -x | b 2>&1 && c")]
@@ -81,14 +81,14 @@ def split_commands(line: str) -> list[list[Stage]]:
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True
     lexer.commenters = ""
-    pipes = [[Stage()]]
+    pipes = [[ShellStage()]]
     words = iter(lexer)
     for word in words:
         stage = pipes[-1][-1]
         if word == "|":
-            pipes[-1].append(Stage())
+            pipes[-1].append(ShellStage())
         elif word in ("&&", ";"):
-            pipes.append([Stage()])
+            pipes.append([ShellStage()])
         elif word in (">", "<", ">&", "&>", ">>"):
             _redirect(stage, word, next(words, ""))
         elif set(word) <= set("|&;<>"):
@@ -98,7 +98,7 @@ def split_commands(line: str) -> list[list[Stage]]:
     return [pipe for pipe in pipes if pipe[0].words]
 
 
-def _redirect(stage: Stage, sign: str, target: str) -> None:
+def _redirect(stage: ShellStage, sign: str, target: str) -> None:
     """Notes a redirection; the number before the sign has been read as a word."""
     of_errors = bool(stage.words) and stage.words[-1] == "2" and sign != "<"
     if of_errors:
