@@ -11,6 +11,7 @@ from ..base.late import room
 from ..graph.nodes import Graph
 from ..target import Target
 from .backend import backend_class, backend_of, device_of
+from .chosen import chosen
 from .cpu import runnable
 from .functions import assembly, build
 from .graphs import compile_graph, compile_polymorphic, hoist, key_of
@@ -20,6 +21,7 @@ from .stages import STAGES, print_stages, show_stage
 if TYPE_CHECKING:
     from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
+    from .choices import TunedChoice, tune_choice
     from .plan import Watch
     from .tuning import TunedGraph, kernels_of, tune
 
@@ -38,11 +40,13 @@ def plan_graph(
 
 __all__ = [
     "STAGES",
+    "TunedChoice",
     "TunedGraph",
     "assembly",
     "backend_class",
     "backend_of",
     "build",
+    "chosen",
     "compile_polymorphic",
     "compile_graph",
     "compile_module",
@@ -55,6 +59,7 @@ __all__ = [
     "runnable",
     "show_stage",
     "tune",
+    "tune_choice",
 ]
 
-room(__name__, tuning="TunedGraph kernels_of tune")
+room(__name__, tuning="TunedGraph kernels_of tune", choices="TunedChoice tune_choice")

@@ -13,6 +13,7 @@ room(
         "tileloom.frontend.sparse": "ConvolutionMap Relations add auto_schedule compile"
         " convolution_map explain_sddmm explain_spmm graph_attention multiply relations rgms sddmm"
         " segment_reduce segment_softmax sparse_conv spgemm spmm spmv subtract",
+        "tileloom.frontend.sparse.tuning": "tune_sddmm tune_spmm",
         "tileloom.sparse.convert": "column_part_hyb condense csf_to_ell3d",
         "closed_form": "specialize_buffer",
         "decompose": "format_decompose",

@@ -18,6 +18,8 @@ from ..frontend.sparse import spgemm as spgemm
 from ..frontend.sparse import spmm as spmm
 from ..frontend.sparse import spmv as spmv
 from ..frontend.sparse import subtract as subtract
+from ..frontend.sparse.tuning import tune_sddmm as tune_sddmm
+from ..frontend.sparse.tuning import tune_spmm as tune_spmm
 from . import arrays as arrays
 from . import convert as convert
 from .closed_form import specialize_buffer as specialize_buffer

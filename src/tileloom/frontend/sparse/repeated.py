@@ -67,6 +67,14 @@ def prepare(array: Any, parts: Csr, key: tuple[Any, ...], call: RepeatedCall) ->
         known[2][key] = call
 
 
+def forget(array: Any, operator: str) -> None:
+    """Drop the calls of an operator that were kept: its kernel may be another one now."""
+    known = KNOWN.get(id(array))
+    if known is not None and known[0]() is array:
+        for key in [key for key in known[2] if key[0] == operator]:
+            del known[2][key]
+
+
 def run_again(
     array: Any, key: tuple[Any, ...], operands: tuple[Array, ...], out: Any, *scalars: Any
 ) -> Array | None:

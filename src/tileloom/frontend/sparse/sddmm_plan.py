@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...base.aligned import LINE
+from ...base.errors import UserError
 from ...base.record import Record
 from ...runtime import get_num_threads
 from ...sparse.arrays import view
 from ...sparse.kernels.sddmm import SddmmCase, sddmm_groups
 from ...sparse.kernels.sddmm_parts import sddmm_parts
 from ...target.machine import cache_sizes
+from .choices import parsed, recorded
 from .compiled import compiled, vector_bytes
 from .rows import compressed_rows
 from .structure import Structure
@@ -68,25 +70,60 @@ def explain_sddmm(mask: Any, features: int, dtype: Any = "float32") -> str:
     return f"{plan.format}: {plan.reason}"
 
 
-def planned(structure: Structure, features: int, kind: np.dtype[Any], values: str) -> SddmmPlan:
-    """The plan for a structure, matrices of so many columns, and a type of four bytes or more."""
+def planned(
+    structure: Structure, features: int, kind: np.dtype[Any], values: str, format: str = "auto"
+) -> SddmmPlan:
+    """The plan for a structure, matrices of so many columns, and a type of four bytes or more.
+
+    Args:
+        structure: of the mask.
+        features: columns of both matrices.
+        kind: the type in which is computed.
+        values: whether the mask's own count, as of `sddmm`.
+        format: "auto" or what is wanted: "groups", "parts", or "parts 900" for 900 rows of `y` in a
+            part.
+
+    Raises:
+        UserError: the wanted format cannot serve.
+    """
+    wanted, size = parsed(format, ("groups", "parts"))
+    if wanted == "auto":
+        found = recorded(
+            "sddmm", structure, features, kind, lambda s, f, k, name: planned(s, f, k, values, name)
+        )
+        if found is not None:
+            return found
     lanes = max(2, vector_bytes() // kind.itemsize)
     ahead, lines = _fetches(structure.shape[1], features * kind.itemsize)
     case = SddmmCase(
         features, str(kind), str(structure.indices.dtype), lanes, values, ahead, lines
     )  # fmt: skip
     width = _part(structure, features, kind.itemsize, lanes)
+    if wanted == "groups":
+        width = "as asked for"
+    elif wanted == "parts" and isinstance(width, str):
+        raise UserError(f"parts cannot serve: {width}")
     if isinstance(width, str):
         work = structure.nnz * features
         each = next((units for most, units in _UNITS if work < most), _MOST_UNITS)
         units = 1 if work < _SERIAL else each * get_num_threads()
         index = _rows_of_elements(structure), structure.indices
         return SddmmPlan("groups", compiled(sddmm_groups, case), index, (units,), width)
+    width = size or width
     count = ceil(structure.shape[1] / width)
     kernel = compiled(sddmm_parts, case, min(_TILE, features // lanes))
     scalars = 4 * get_num_threads(), _long(count), width
     reason = f"{structure.mean:.0f} elements a row, {count} parts of {width} rows"
     return SddmmPlan("parts", kernel, (structure.indptr, structure.indices), scalars, reason)
+
+
+def sddmm_choices(structure: Structure, features: int, kind: np.dtype[Any]) -> list[str]:
+    """The formats that may serve, that of the model first."""
+    lanes = max(2, vector_bytes() // kind.itemsize)
+    width = _part(structure, features, kind.itemsize, lanes)
+    if isinstance(width, str):
+        return ["groups"]
+    return ["parts", "groups", f"parts {2 * width}", f"parts {max(1, width // 2)}"]
 
 
 def _rows_of_elements(structure: Structure) -> Array:

@@ -23,8 +23,9 @@ from ...sparse.kernels.spmm_parts import spmm_parts
 from ...target.machine import cache_sizes
 from .blocked import BlockedProduct, Later, blocked_product, expected_blocks
 from .bsr import explain_blocks, has_kernel
+from .choices import parsed, recorded
 from .compiled import compiled, vector_bytes
-from .filling import reuse
+from .filling import fillings, reuse
 from .results import STREAMED
 from .rows import compressed_rows
 from .structure import Structure
@@ -44,6 +45,8 @@ _SERIAL = 60_000
 _REACH = 0.4
 # Bytes of the dense matrix from which on its rows are fetched early, and by which.
 _FETCHED, _AHEAD = 1 << 20, 4096
+# Blocks that are filled so far are tried where formats are tuned.
+_TRIED = 0.25
 # Cache lines of a row that are fetched; the hardware sees where that goes, and goes on.
 _LINES = 8
 
@@ -105,29 +108,55 @@ def planned(
         structure: of the sparse matrix.
         features: columns of the dense one.
         kind: the type in which is computed.
-        format: "auto" or what is wanted: "rows", "parts", or "blocks 8" for blocks of 8 x 8.
+        format: "auto" or what is wanted: "rows", "parts", or "blocks 8" for blocks of 8 x 8;
+            "rows 4" for tiles of 4 vectors, "parts 900" for 900 rows of `x` in a part.
 
     Raises:
         UserError: the wanted format cannot serve.
     """
     lanes = max(1, vector_bytes() // kind.itemsize)
-    wanted, _, edge = format.partition(" ")
-    if wanted not in ("auto", *FORMATS) or edge.isdecimal() != (wanted == "blocks"):
-        hint = "one of auto, rows, parts, blocks 8"
-        raise UserError(f"unknown format {format!r}", hint=hint)
+    wanted, size = parsed(format, FORMATS)
+    if wanted == "auto":
+        return recorded("spmm", structure, features, kind, planned) or _by_model(
+            structure, features, kind, lanes
+        )
     if wanted == "blocks":
-        return _by_blocks(structure, features, kind, int(edge), "as asked for")
-    parts = _parts(structure, features, kind, lanes)
+        if size is None:
+            raise UserError("blocks need a size", hint='"blocks 8" for 8 x 8')
+        return _by_blocks(structure, features, kind, size, "as asked for")
     if wanted == "rows":
-        return _by_rows(structure, features, kind, lanes, "as asked for")
+        return _by_rows(structure, features, kind, lanes, "as asked for", size)
+    parts = _parts(structure, features, kind, lanes, size)
     if isinstance(parts, str):
-        if wanted == "parts":
-            raise UserError(f"parts cannot serve: {parts}")
+        raise UserError(f"parts cannot serve: {parts}")
+    return _by_parts(structure, features, kind, lanes, parts, "as asked for")
+
+
+def spmm_choices(structure: Structure, features: int, kind: np.dtype[Any]) -> list[str]:
+    """The formats that may serve, that of the model first."""
+    lanes = max(1, vector_bytes() // kind.itemsize)
+    model = _by_model(structure, features, kind, lanes)
+    edges = sorted(fillings(structure).items(), key=lambda item: -item[1] * item[0])
+    blocks = [f"blocks {edge}" for edge, filling in edges if filling >= _TRIED]
+    parts = _parts(structure, features, kind, lanes)
+    sizes = () if isinstance(parts, str) else (parts.width // 2, 2 * parts.width)
+    found = ["rows", "parts", *blocks, *(f"parts {size}" for size in sizes if size)]
+    if isinstance(parts, str):
+        found.remove("parts")
+    count = ceil(features / lanes)
+    found += [f"rows {tile}" for tile in (2, 4, 8, 16) if tile < count]
+    first = model.format
+    if model.later is not None:
+        first = f"blocks {model.reason.split()[0]}"
+    return [first, *(choice for choice in found if choice != first)]
+
+
+def _by_model(structure: Structure, features: int, kind: np.dtype[Any], lanes: int) -> SpmmPlan:
+    parts = _parts(structure, features, kind, lanes)
+    if isinstance(parts, str):
         return _rows_or_blocks(structure, features, kind, lanes, parts)
     rows_time, parts_time = parts.times
     reason = f"{rows_time / 1e6:.3g} ms by rows, {parts_time / 1e6:.3g} by parts (model)"
-    if wanted == "parts":
-        return _by_parts(structure, features, kind, lanes, parts, reason)
     if parts_time < _CLEARLY * rows_time:
         blocks = expected_blocks(structure, features, kind)
         if blocks is None or blocks.time > _SURELY * parts_time:
@@ -173,11 +202,16 @@ def _by_blocks(
 
 
 def _by_rows(
-    structure: Structure, features: int, kind: np.dtype[Any], lanes: int, reason: str
+    structure: Structure,
+    features: int,
+    kind: np.dtype[Any],
+    lanes: int,
+    reason: str,
+    most: int | None = None,
 ) -> SpmmPlan:
     item, threads = kind.itemsize, get_num_threads()
     count = max(1, ceil(features / lanes))
-    most = 16 if count >= 32 else 4
+    most = most or (16 if count >= 32 else 4)
     tile = ceil(count / ceil(count / most))
     fetched = structure.shape[1] * features * item > _FETCHED
     ahead = max(8, _AHEAD // (min(tile, _LINES) * lanes * item)) if fetched else 0
@@ -221,7 +255,13 @@ def _by_parts(
     return SpmmPlan("parts", kernel, kernel, units, (parts.long, parts.width), reason)
 
 
-def _parts(structure: Structure, features: int, kind: np.dtype[Any], lanes: int) -> _Parts | str:
+def _parts(
+    structure: Structure,
+    features: int,
+    kind: np.dtype[Any],
+    lanes: int,
+    width: int | None = None,
+) -> _Parts | str:
     """How the dense matrix would be cut, or why it cannot be."""
     if features % lanes or features < 4 * lanes:
         return f"{features} columns; parts need a multiple of {lanes} from {4 * lanes} on"
@@ -231,7 +271,7 @@ def _parts(structure: Structure, features: int, kind: np.dtype[Any], lanes: int)
     if structure.mean < 64:
         return f"{structure.mean:.1f} elements a row; parts need rows of 64 and more"
     near = 6 * cache_sizes()[1] // 10
-    width = max(1, near // (tile * lanes * kind.itemsize))
+    width = width or max(1, near // (tile * lanes * kind.itemsize))
     count = ceil(structure.shape[1] / width)
     if count < 2:
         return "the dense matrix stays in the second-level cache"

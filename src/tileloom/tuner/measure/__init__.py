@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...base.late import TYPE_CHECKING, room
 
 if TYPE_CHECKING:
+    from .calls import measure_call
     from .executors import executor_of
     from .local import Limits, LocalExecutor, MeasureError
     from .measure import measure
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 room(
     __name__,
+    calls="measure_call",
     executors="executor_of",
     local="Limits LocalExecutor MeasureError",
     measure="measure",
@@ -26,5 +28,5 @@ room(
 
 __all__ = [
     "Limits", "LocalExecutor", "MeasureError", "MeasureTask", "Measurement", "Timing",
-    "executor_of", "measure", "measure_task",
+    "executor_of", "measure", "measure_call", "measure_task",
 ]  # fmt: skip
