@@ -97,7 +97,11 @@ def oracle_python() -> str | None:
         return named
     if find_spec("triton") is None:
         return None
-    return sys.executable if metadata.version("triton").startswith("3.2.") else None
+    try:
+        version = metadata.version("triton")
+    except metadata.PackageNotFoundError:  # another package of this name
+        return None
+    return sys.executable if version.startswith("3.2.") else None
 
 
 needs_oracle = pytest.mark.skipif(oracle_python() is None, reason="needs triton 3.2")

@@ -136,7 +136,8 @@ class Rematerialization:
     def __init__(self, function: Operation) -> None:
         self.function = function
         self.dominance = Dominance()
-        self.known: dict[tuple[Value, Encoding], Value] = {}
+        self.known: dict[tuple[Value, Encoding], Value] = {}  # by conversions, and repeated
+        self.repeated: dict[tuple[Value, Encoding], Value] = {}  # right after the values
 
     def conversions(self) -> list[Operation]:
         """The conversions of the function, but those to operands of products."""
@@ -233,11 +234,15 @@ class Repetition:
     ) -> None:
         self.owner = owner
         self.made = made
-        self.layouts = {
-            value: encoding
-            for value, encoding in layouts.items()
-            if encoding_of(value) is not encoding and value not in made
-        }
+        self.layouts: dict[Value, Encoding] = {}
+        for value, encoding in layouts.items():
+            if encoding_of(value) is encoding or value in made:
+                continue
+            again = owner.repeated.get((value, encoding))
+            if again is None:
+                self.layouts[value] = encoding
+            else:
+                made[value] = again
         # The operations that are, or hold, definitions of these values.
         self.places: set[Operation] = set()
         for value in self.layouts:
@@ -323,6 +328,7 @@ class Repetition:
         """Lets a value stand for another in its layout, also for later conversions."""
         self.made[old] = new
         self.owner.known[(old, self.layouts[old])] = new
+        self.owner.repeated[(old, self.layouts[old])] = new
 
 
 def is_widening(op: Operation) -> bool:

@@ -30,7 +30,6 @@ from ..ir.types import (
     TensorType,
     Type,
     as_shaped,
-    as_tensor,
     element_type,
     is_pointer,
     pointee,
@@ -220,13 +219,7 @@ define(
     "lhs rhs",
     traits=(Trait.PURE,),
     format="$src attr-dict `:` type($src) `->` type($lhs)",
-    infer=lambda types, _attributes: (_halves(types[0]),) * 2,
 )
-
-
-def _halves(type: Type) -> Type:
-    tensor = as_tensor(type)
-    return TensorType(tensor.shape[:-1], tensor.element)
 
 
 # Elementwise functions.

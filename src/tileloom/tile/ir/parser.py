@@ -274,11 +274,12 @@ class Parser(AttributeParser):
         if draft.all_result_types is not None:
             return draft.all_result_types
         definition = draft.definition
-        if len(draft.result_types) == len(definition.results):
-            return [
+        if draft.result_types or not definition.results:
+            written = list(draft.result_types.values())
+            return [  # a type that is not written is the one that is
                 type
                 for slot in definition.results
-                for type in draft.result_types.get(slot.name, ())
+                for type in draft.result_types.get(slot.name, written[0])
             ]
         types = [value.type for value in values]
         if definition.infer is not None:

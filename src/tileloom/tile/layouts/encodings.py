@@ -48,6 +48,14 @@ class CTALayout(Attribute):
     split: Ints
     order: Ints
 
+    @classmethod
+    def normalize(
+        cls, per_cga: Sequence[int], split: Sequence[int], order: Sequence[int]
+    ) -> tuple[Any, ...]:
+        if all(n == 1 for n in (*per_cga, *split)):
+            order = range(len(order) - 1, -1, -1)  # of one block, any order is the same
+        return tuple(per_cga), tuple(split), tuple(order)
+
     def text(self, style: TextStyle) -> str:
         return self.parameters()
 
