@@ -144,7 +144,9 @@ def spmm_choices(structure: Structure, features: int, kind: np.dtype[Any]) -> li
     if isinstance(parts, str):
         found.remove("parts")
     count = ceil(features / lanes)
-    found += [f"rows {tile}" for tile in (2, 4, 8, 16) if tile < count]
+    tiles = {_tile(count, most): most for most in (16, 8, 4, 2)}
+    tiles.pop(_tile(count, None), None)
+    found += [f"rows {most}" for most in tiles.values()]
     first = model.format
     if model.later is not None:
         first = f"blocks {model.reason.split()[0]}"
@@ -211,8 +213,7 @@ def _by_rows(
 ) -> SpmmPlan:
     item, threads = kind.itemsize, get_num_threads()
     count = max(1, ceil(features / lanes))
-    most = most or (16 if count >= 32 else 4)
-    tile = ceil(count / ceil(count / most))
+    tile = _tile(count, most)
     fetched = structure.shape[1] * features * item > _FETCHED
     ahead = max(8, _AHEAD // (min(tile, _LINES) * lanes * item)) if fetched else 0
     sets = 4 if count <= 2 and structure.mean >= 64 else 1
@@ -225,6 +226,12 @@ def _by_rows(
     work = structure.nnz * features
     units = 1 if work < _SERIAL else (4 if work < 5_000_000 else 16) * threads
     return SpmmPlan("rows", kernel, streamed, units, None, reason)
+
+
+def _tile(count: int, most: int | None) -> int:
+    """The vectors that are summed at once, of so many in a row: at most so many."""
+    most = most or (16 if count >= 32 else 4)
+    return ceil(count / ceil(count / most))
 
 
 # ---------------------------------------------------------------------------- part by part

@@ -115,9 +115,9 @@ def _spmm_call(
     """A product by a format, of random numbers."""
     set_num_threads(threads)
     structure, kind = _structure(folder, shape, choice), np.dtype(dtype)
-    values = _random((structure.nnz,), kind)
-    operand = dense(_random((shape[1], features), kind))
-    out = np.empty((shape[0], features), kind)
+    extents = (structure.nnz,), (shape[1], features), (shape[0], features)
+    values, x, out = _arrays(folder, extents, dtype)
+    operand = dense(x)
     structure.plans["spmm", features, kind] = planned_spmm(structure, features, kind, choice)
     return lambda: product(structure, values, operand, out)
 
@@ -127,11 +127,11 @@ def _sddmm_call(
 ) -> Callable[[], Array]:
     set_num_threads(threads)
     structure, kind = _structure(folder, shape, choice), np.dtype(dtype)
-    dense_ones = (_random((extent, features), kind) for extent in shape)
-    operands = [_random((structure.nnz,), kind), *dense_ones]
+    nnz = (structure.nnz,)
+    extents = nnz, (shape[0], features), (shape[1], features), nnz
+    *operands, out = _arrays(folder, extents, dtype)
     plan = planned_sddmm(structure, features, kind, "multiply", choice)
     structure.plans["sddmm", features, kind, "multiply"] = plan
-    out = np.empty(structure.nnz, kind)
 
     def call() -> Array:
         sampled_products(structure, operands, out, "multiply")
@@ -147,6 +147,12 @@ _MAKERS = {"spmm": _spmm_call, "sddmm": _sddmm_call}
 def _structure(folder: str, shape: tuple[int, int], choice: str) -> Structure:
     indptr, indices = (np.load(Path(folder, f"{name}.npy")) for name in ("indptr", "indices"))
     return Structure(indptr, indices, shape)
+
+
+@lru_cache(maxsize=1)
+def _arrays(folder: str, extents: tuple[tuple[int, ...], ...], dtype: str) -> list[Array]:
+    """Operands and the result, shared by all formats: where they lie decides how fast these are."""
+    return [_random(shape, np.dtype(dtype)) for shape in extents]
 
 
 def _random(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
