@@ -49,9 +49,9 @@ def parse_flags(parser: Parser, draft: Draft) -> None:
         if parser.value == word:
             parser.advance()
             text = parser.brackets()[1:-1]
-            draft.attributes[name] = EnumAttr(
-                "keyword", ", ".join(text.replace(" ", "").split(","))
-            )
+            separator = "," if word == "fastmath" else ", "  # as MLIR writes them
+            words = separator.join(text.replace(" ", "").split(","))
+            draft.attributes[name] = EnumAttr("keyword", words)
 
 
 def show_flags(writer: OpWriter, op: Operation) -> None:
@@ -350,7 +350,7 @@ for _name in (
         traits=PURE,
         attributes={
             **({"roundingmode": ROUNDING} if _name == "truncf" else {}),
-            **({"fastmath": NO_FLAGS} if _name in ("extf", "truncf") else {}),
+            **({"fastmath": AttributeRule("flags")} if _name in ("extf", "truncf") else {}),
         },
         format=(_parse_cast, _show_cast),
         verify=_verify_cast,

@@ -159,6 +159,7 @@ def make_function(
 ) -> Operation:
     """A function with an empty entry block.
 
+    >>> from tileloom.tile.ir.types import I32
     >>> op = make_function("f", [I32])
     >>> len(op.body.arguments), str(function_type(op))
     (1, '(i32) -> ()')

@@ -11,6 +11,7 @@ from ..ir.definitions import (
     ANY_RULE,
     BOOL_RULE,
     I32_RULE,
+    OFF_RULE,
     STRING_RULE,
     UNIT_RULE,
     Effect,
@@ -21,7 +22,7 @@ from ..ir.definitions import (
     segments,
 )
 from ..ir.interning import Attribute
-from ..ir.slots import SEGMENTS
+from ..ir.slots import SEGMENTS, AttributeRule
 from ..ir.types import (
     I1,
     I32,
@@ -49,7 +50,7 @@ PADDING = keyword_rule("pad_zero", "pad_nan", first=1)
 ROUNDING = keyword_rule("rtz", "rtne")
 PRECISION = keyword_rule("tf32", "tf32x3", "ieee")
 AXIS = keyword_rule("x", "y", "z")
-PROPAGATE_NAN = keyword_rule("none", "all")
+PROPAGATE_NAN = AttributeRule("enum", {"none": 0, "all": 0xFFFF})
 ATOMIC = keyword_rule(
     *("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch"), first=1
 )
@@ -213,12 +214,31 @@ for _name in ("cat", "join"):
         traits=(Trait.PURE,),
         format="$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)",
     )
+
+
+def _parse_split(parser: Parser, draft: Draft) -> None:
+    source = parser.value_name()
+    if parser.value == "{":
+        draft.attributes.update(parser.attribute_dictionary())
+    parser.expect(":")
+    draft.values = [parser.resolve(source, parser.type())]
+    parser.expect("->")
+    draft.all_result_types = [parser.type()] * 2
+
+
+def _show_split(writer: OpWriter, op: Operation) -> None:
+    writer.item(writer.value(op.operands[0]))
+    writer.item(writer.dictionary(op.attributes))
+    types = [writer.type(value.type) for value in (op.operands[0], op.results[0])]
+    writer.item(f": {types[0]} -> {types[1]}")
+
+
 define(
     "tt.split",
     "src",
     "lhs rhs",
     traits=(Trait.PURE,),
-    format="$src attr-dict `:` type($src) `->` type($lhs)",
+    format=(_parse_split, _show_split),
 )
 
 
@@ -333,7 +353,7 @@ define(
         "evict": EVICT,
         "padding": PADDING,
         "boundaryCheck": ANY_RULE,
-        "isVolatile": BOOL_RULE,
+        "isVolatile": OFF_RULE,
     },
     traits=(Trait.SAME_ENCODING, Trait.SAME_SHAPE),
     effects=(Effect.READ,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base.errors import UserError
 from ..ir.core import Operation
-from ..ir.definitions import ANY_RULE, BOOL_RULE, I32_RULE, Effect, Trait, define
+from ..ir.definitions import ANY_RULE, I32_RULE, OFF_RULE, Effect, Trait, define
 from ..ir.types import AsyncTokenType, MemDescType, TensorType, as_shaped
 from .tt import ACCESS_CLAUSES, CACHE, EVICT, NUMBER_FORMAT, verify_trans
 
@@ -71,6 +71,21 @@ define(
     format="$src `[` $offsets `]` attr-dict `:` type($src) `->` type($result)",
 )
 define(
+    "ttg.memdesc_index",
+    "src index",
+    "result",
+    traits=(Trait.PURE,),
+    format="$src `[` $index `]` attr-dict `:` type($src) `->` type($result)",
+)
+for _name in ("memdesc_reshape", "memdesc_reinterpret"):
+    define(
+        f"ttg.{_name}",
+        "src",
+        "result",
+        traits=(Trait.PURE,),
+        format="$src attr-dict `:` type($src) `->` type($result)",
+    )
+define(
     "ttg.memdesc_trans",
     "src",
     "result",
@@ -112,7 +127,7 @@ define(
     "ttg.async_copy_global_to_local",
     "src result mask? other?",
     "token",
-    attributes={"cache": CACHE, "evict": EVICT, "isVolatile": BOOL_RULE},
+    attributes={"cache": CACHE, "evict": EVICT, "isVolatile": OFF_RULE},
     effects=(Effect.READ, Effect.WRITE_SHARED),
     format=f"$src `,` $result (`mask` $mask^)? (`other` $other^)? {ACCESS_CLAUSES} attr-dict `:` "
     "type($src) `->` bare($result, !ttg.memdesc)",

@@ -28,10 +28,14 @@ define(
     infer=lambda types, _attributes: types,
 )
 for _name, _operands, _format in (
-    ("init_barrier", "alloc", "$alloc `,` $count attr-dict `:` type($alloc)"),
-    ("inval_barrier", "alloc", "$alloc attr-dict `:` type($alloc)"),
-    ("barrier_expect", "alloc pred", "$alloc `,` $size attr-dict `,` $pred `:` type($alloc)"),
-    ("wait_barrier", "alloc phase", "$alloc `,` $phase attr-dict `:` type($alloc)"),
+    ("init_barrier", "alloc", "$alloc `,` $count attr-dict `:` old($alloc, !ttg.memdesc)"),
+    ("inval_barrier", "alloc", "$alloc attr-dict `:` old($alloc, !ttg.memdesc)"),
+    (
+        "barrier_expect",
+        "alloc pred",
+        "$alloc `,` $size attr-dict `,` $pred `:` old($alloc, !ttg.memdesc)",
+    ),
+    ("wait_barrier", "alloc phase", "$alloc `,` $phase attr-dict `:` old($alloc, !ttg.memdesc)"),
 ):
     define(
         f"ttng.{_name}",
@@ -46,13 +50,14 @@ define(
     attributes={"cache": CACHE, "evict": EVICT},
     effects=(Effect.READ, Effect.WRITE_SHARED),
     format=f"$desc `[` $coord `]` $result `,` $barrier `,` $pred {ACCESS_CLAUSES} attr-dict `:` "
-    "type($desc) `,` type($barrier) `->` type($result)",
+    "old($desc, !tt.ptr) `,` old($barrier, !ttg.memdesc) `->` old($result, !ttg.memdesc)",
 )
 define(
     "ttng.async_tma_copy_local_to_global",
     "desc coord* src",
     effects=(Effect.WRITE, Effect.READ_SHARED),
-    format="$desc `[` $coord `]` $src attr-dict `:` type($desc) `,` type($src)",
+    format="$desc `[` $coord `]` $src attr-dict `:` old($desc, !tt.ptr) `,` "
+    "old($src, !ttg.memdesc)",
 )
 define(
     "ttng.async_tma_store_wait",

@@ -270,18 +270,61 @@ def round_to(value: float, type: FloatType) -> float:
 
 
 def float_text(value: float, type: FloatType) -> str:
-    """A float as MLIR writes it: six digits where they are enough, else all; bits if not finite.
+    """A float as MLIR writes it: six digits where they are enough, else as many as tell it from
+    others; bits if it is not finite.
 
     >>> float_text(1.0, F32), float_text(-math.inf, F32), float_text(0.1, FloatType("f64"))
     ('1.000000e+00', '0xFF800000', '1.000000e-01')
     """
     if not math.isfinite(value):
         return f"0x{bits_of(value, type):0{type.bits // 4}X}"
-    short = f"{value:.6e}"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    digits, last = _decimal(abs(value), 6)
+    short = f"{sign}{digits[0]}.{digits[1:]:0<6}e{last + len(digits) - 1:+03d}"
     if round_to(float(short), type) == value:
         return short
-    exact = f"{value:.9g}" if round_to(float(f"{value:.9g}"), type) == value else repr(value)
-    return exact if any(c in exact for c in ".e") else f"{exact}.0"
+    return _all_digits(value, sign, type)
+
+
+_SIGNIFICANT = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8, "tf32": 11}
+
+
+def _all_digits(value: float, sign: str, type: FloatType) -> str:
+    """The digits that tell a float from others: with an exponent if it is large or small."""
+    precision = 2 + _SIGNIFICANT.get(type.name, 4) * 59 // 196
+    digits, last = _decimal(abs(value), precision)
+    first = last + len(digits) - 1  # the exponent of the first digit
+    if first < -3 or last > 3 or (last >= 0 and first >= precision):
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{first:+d}"
+    if first < 0:
+        return f"{sign}0.{'0' * (-first - 1)}{digits}"
+    if last < 0:
+        return f"{sign}{digits[: first + 1]}.{digits[first + 1 :]}"
+    # Without a point it would be read as an integer: then the bits are written.
+    return f"0x{bits_of(value, type):0{type.bits // 4}X}"
+
+
+def _decimal(value: float, precision: int) -> tuple[str, int]:
+    """Digits of a float and the exponent of the last one, rounded the way LLVM's APFloat does: the
+    digits far behind are cut off first, so that the last may be one too low.
+
+    >>> _decimal(1.5, 6), _decimal(863.7999877929688, 6)
+    (('15', -1), ('863799', -3))
+    """
+    number, denominator = value.as_integer_ratio()
+    last = 1 - denominator.bit_length()
+    number *= 5**-last
+    spare = (number.bit_length() - (precision * 196 + 58) // 59) * 59 // 196
+    if spare > 0:
+        number //= 10**spare
+        last += spare
+    text = str(number)
+    if len(text) > precision:
+        cut = len(text) - precision
+        number = int(text[:precision]) + (text[precision] >= "5")
+        text, last = str(number), last + cut
+    kept = text.rstrip("0") or "0"
+    return kept, last + len(text) - len(kept) if number else 0
 
 
 def bits_of(value: float, type: FloatType) -> int:

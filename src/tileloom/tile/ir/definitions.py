@@ -8,11 +8,11 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from ...base.errors import InternalError, UserError
-from .attributes import DenseArrayAttr, EnumAttr
+from .attributes import DenseArrayAttr, EnumAttr, IntegerAttr
 from .format import Format, compile_format
 from .interning import Attribute
 from .slots import SEGMENTS, AttributeRule, Slot, slots
-from .types import I32, Type
+from .types import I1, I32, Type
 
 if TYPE_CHECKING:
     from .core import Operation
@@ -184,6 +184,7 @@ UNIT_RULE = AttributeRule("unit")
 I32_RULE = AttributeRule("i32")
 I64_RULE = AttributeRule("i64")
 BOOL_RULE = AttributeRule("bool")
+OFF_RULE = AttributeRule("bool", default=IntegerAttr(0, I1))  # false where it is not said
 STRING_RULE = AttributeRule("string")
 SYMBOL_RULE = AttributeRule("symbol")
 ANY_RULE = AttributeRule("any")

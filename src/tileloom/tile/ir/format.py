@@ -3,6 +3,7 @@
     format  ::= element*
     element ::= `literal` | $name | type($name) | bare($name, !prefix) | type(operands)
               | attr-dict | attr-dict-with-keyword | functional-type(operands, results)
+              | old($name, !prefix)            a type that spellings before `ttg` have no prefix of
               | ( elements )?                  an optional group; `^` marks what decides it
               | oilist( `kw` elements | ... )  clauses in any order
 
@@ -131,6 +132,7 @@ class TypeElement(FormatElement):
     slot: Slot
     of_results: bool
     prefix: str = ""  # what is not written of the type
+    only_old: bool = False  # the prefix is not written in spellings before `ttg` alone
 
     def parse(self, parser: Parser, draft: Draft) -> None:
         if self.prefix:
@@ -150,7 +152,7 @@ class TypeElement(FormatElement):
             values = op.operand_group(self.slot.name)
         if values:
             texts = [writer.type(value.type) for value in values]
-            if self.prefix:
+            if self.prefix and not (self.only_old and writer.style.spelling.gpu == "ttg"):
                 texts = [text[text.index("<") :] for text in texts]
             writer.item(", ".join(texts))
 
@@ -276,7 +278,8 @@ class Format:
 
 
 _TOKENS = re.compile(
-    r"\s*(?:`(?P<literal>[^`]*)`|\$(?P<name>\w+)|bare\(\$(?P<bare>\w+), (?P<prefix>![\w.]+)\)"
+    r"\s*(?:`(?P<literal>[^`]*)`|\$(?P<name>\w+)"
+    r"|(?P<kind>bare|old)\(\$(?P<bare>\w+), (?P<prefix>![\w.]+)\)"
     r"|type\(\$(?P<type>\w+)\)|(?P<word>type\(operands\)|attr-dict-with-keyword|attr-dict"
     r"|functional-type\(operands, results\)|oilist\(|\(|\)\?|\)|\^|\|))"
 )
@@ -348,7 +351,7 @@ class _FormatReader:
         if name:
             of_results = name in self.results
             slot = self.results[name] if of_results else self.operands[name]
-            return TypeElement(slot, of_results, token["prefix"] or "")
+            return TypeElement(slot, of_results, token["prefix"] or "", token["kind"] == "old")
         match token["word"]:
             case "attr-dict" | "attr-dict-with-keyword" as word:
                 return AttributeDictionary(self.placed, word != "attr-dict")

@@ -330,6 +330,8 @@ class AttributeParser(Scanner):
         """`dense<elements> : type`."""
         self.expect("dense")
         self.expect("<")
+        if self.kind == "string":
+            return self.dense_bytes()
         values: list[tuple[str, int]] = []
         while not self.accept(">"):
             if self.value in ("[", "]", ","):
@@ -343,6 +345,23 @@ class AttributeParser(Scanner):
         if not isinstance(type, ShapedType):
             raise self.error("dense elements are of a tensor")
         return DenseElementsAttr(type, tuple(self.element(v, s, type.element) for v, s in values))
+
+    def dense_bytes(self) -> Attribute:
+        """`"0x01000000"> : type`: the elements' bytes, lowest first."""
+        start = self.start
+        raw = self.string()
+        self.expect(">")
+        self.expect(":")
+        type = self.type()
+        bits = getattr(getattr(type, "element", None), "bits", 0)
+        if not isinstance(type, ShapedType) or bits % 8 or not raw.startswith("0x") or not bits:
+            raise self.error("the bytes of dense elements are of a tensor", start)
+        data, size = bytes.fromhex(raw[2:]), bits // 8
+        words = [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)]
+        values = tuple(self.element(f"0x{word:X}", 1, type.element) for word in words)
+        if len(values) not in (1, type.size):
+            raise self.error(f"{len(values)} elements do not fill {type}", start)
+        return DenseElementsAttr(type, values)
 
     def element(self, text: str, sign: int, type: Type) -> Any:
         """A number of a dense attribute."""

@@ -463,10 +463,7 @@ class Parser(AttributeParser):
                 self.advance()
                 return EnumAttr("keyword", word)
             case "i32" | "i64":
-                value = IntegerAttr(self.integer(), I32 if rule.kind == "i32" else I64)
-                if self.accept(":"):
-                    self.type()
-                return value
+                return IntegerAttr(self.integer(), I32 if rule.kind == "i32" else I64)
             case "bool":
                 return IntegerAttr(self.boolean(), I1)
             case "string":

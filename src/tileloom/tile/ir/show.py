@@ -11,7 +11,7 @@ from .definitions import Trait
 from .interning import Attribute, Immutable
 from .slots import AttributeRule
 from .text import CURRENT, SPELLINGS, Spelling, TextStyle
-from .types import I1, I32, FunctionType, IndexType, Type
+from .types import I1, I32, I64, FunctionType, IndexType, SharedMemory, Type
 
 SPELLING = "tileloom.spelling"  # of a module that was read: how it is written again
 
@@ -80,11 +80,15 @@ class Aliases:
             elif isinstance(value, tuple):
                 for part in value:
                     self.visit(part[1] if isinstance(part, tuple) and len(part) == 2 else part)
-        if isinstance(item, Attribute) and item.alias:
+        if isinstance(item, Attribute) and item.alias and not self.is_plain(item):
             number = self.counts.get(item.alias, 0)
             self.counts[item.alias] = number + 1
             self.names[item] = f"#{item.alias}{number or ''}"
             self.order.append(item)
+
+    def is_plain(self, item: Attribute) -> bool:
+        """Whether an attribute has no alias in this spelling, though it has one in others."""
+        return isinstance(item, SharedMemory) and self.spelling.gpu != "ttg"
 
     def definitions(self) -> str:
         """The lines before the module."""
@@ -197,8 +201,10 @@ class OpWriter:
         self.raw("\n")
 
     def result_names(self, op: Operation) -> str:
-        """`%0`, or `%0:2`."""
+        """`%0`, `%0:2`, or `%low, %high`."""
         first = self.names.get(op.results[0], "%<<unknown>>")
+        if op.name in _RESULT_NAMES:
+            return ", ".join(map(self.value, op.results))
         if len(op.results) == 1:
             return first
         return f"{first.rpartition('#')[0]}:{len(op.results)}"
@@ -261,6 +267,13 @@ class OpWriter:
 
 
 _SHORT = {"builtin.module": "module"}
+# The names that MLIR's definitions give to results.
+_RESULT_NAMES = {
+    "tt.split": ("outLHS", "outRHS"),
+    "arith.addui_extended": ("sum", "overflow"),
+    "arith.mulsi_extended": ("low", "high"),
+    "arith.mului_extended": ("low", "high"),
+}
 
 
 def _value_names(root: Operation) -> Iterator[tuple[Value, str]]:
@@ -324,6 +337,11 @@ class _Counters:
         if Trait.CONSTANT in op.definition.traits:
             yield op.results[0], f"%{self.unique(constant_name(op))}"
             return
+        named = _RESULT_NAMES.get(op.name)
+        if named is not None:
+            for result, name in zip(op.results, named, strict=True):
+                yield result, f"%{self.unique(name)}"
+            return
         number = self.values
         self.values += 1
         if len(op.results) == 1:
@@ -350,7 +368,7 @@ def number_of_keyword(name: str, value: EnumAttr, rule: AttributeRule) -> Attrib
     if rule.kind == "flags":
         kind = "fastmath" if name == "fastmath" else "overflow"
         return OpaqueAttr(f"#arith.{kind}<{value.value}>")
-    return IntegerAttr(rule.keywords[value.value], I32)
+    return IntegerAttr(rule.keywords[value.value], I64 if name == "predicate" else I32)
 
 
 def outline(op: Operation) -> str:

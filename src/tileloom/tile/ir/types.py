@@ -188,6 +188,8 @@ class TensorType(ShapedType):
 class SharedMemory(Attribute):
     """`#ttg.shared_memory`."""
 
+    alias = "smem"
+
     def text(self, style: TextStyle) -> str:
         return f"#{style.spelling.gpu}.shared_memory"
 

@@ -258,6 +258,18 @@ class LinearEncoding(DistributedEncoding):
         return f"#{style.spelling.gpu}.linear<{{{', '.join(parts)}}}>"
 
 
+class ForeignEncoding(DistributedEncoding):
+    """A layout of other hardware or other versions, such as `#ttg.amd_mfma`: kept as it is
+    written; nothing is known of how it spreads elements."""
+
+    name: str
+    parameters: str  # in their brackets
+    alias = "mma"
+
+    def text(self, style: TextStyle) -> str:
+        return f"#{style.spelling.gpu}.{self.name}{self.parameters}"
+
+
 class SharedEncoding(Encoding):
     """`#ttg.swizzled_shared` (`#triton_gpu.shared`): rows of shared memory whose groups of `vec`
     elements are exchanged by the row, `(row / per_phase) mod max_phase`, against conflicts of
@@ -401,6 +413,17 @@ def _read_hopper_shared(values: dict[str, Any]) -> Encoding:
     values.pop("rank", None)
     phases = {32: (4, 2), 64: (2, 4), 128: (1, 8)}.get(width, (1, 1))
     return SharedEncoding(128 // bits, *phases, order, _cta(values, 2), True)
+
+
+def _foreign(name: str) -> Callable[[AttributeParser], Attribute]:
+    def read(parser: AttributeParser) -> Attribute:
+        return ForeignEncoding(name, parser.brackets())
+
+    return read
+
+
+for _name in ("amd_mfma", "amd_wmma"):
+    ATTRIBUTES[f"ttg.{_name}"] = _foreign(_name)
 
 
 def _read_memory(_parser: AttributeParser) -> Attribute:

@@ -1,0 +1,85 @@
+"""Text of every operation: read back as it is, and as Triton's own parser and printer have it."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from tile.oracle import needs_oracle, triton_text
+from tile.wheel_ops import OPERATIONS, module
+from tileloom.tile import parse, show, verify
+
+LINES = OPERATIONS.splitlines()
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return module(LINES)
+
+
+def comparable(text: str) -> list[str]:
+    """Lines without aliases, whose order is free, comments and spaces that say nothing."""
+    lines = (re.sub(r"\s+", " ", line).split(" //")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("generic", [False, True])
+@pytest.mark.parametrize("spelling", ["3.2", "era", "3.3"])
+def test_text_is_read_back(text: str, spelling: str, generic: bool) -> None:
+    made = parse(text)
+    verify(made)
+    shown = show(made, spelling=spelling, generic=generic)
+    again = parse(shown)
+    assert show(again, spelling="3.2") == show(made, spelling="3.2")
+    assert show(again, spelling=spelling, generic=generic) == shown
+
+
+@needs_oracle
+def test_text_is_that_of_triton(text: str) -> None:
+    ours, theirs = comparable(show(parse(text), spelling="3.2")), comparable(triton_text(text))
+    assert ours == theirs
+
+
+@needs_oracle
+@pytest.mark.parametrize("generic", [False, True])
+def test_triton_reads_our_text(text: str, generic: bool) -> None:
+    made = parse(text)
+    shown = show(made, spelling="3.2", generic=generic)
+    assert comparable(triton_text(shown)) == comparable(show(made, spelling="3.2"))
+
+
+def floats(count: int) -> str:
+    """A function with constants of all formats."""
+    draw = random.Random(1)
+    lines = ["tt.func @f() {"]
+    for name, bits in (("f32", 32), ("f64", 64), ("f16", 16), ("bf16", 16)):
+        for _ in range(count):
+            word = draw.getrandbits(bits) & ~(3 << (bits - 3))  # neither infinite nor no number
+            lines.append(f"  %c{len(lines)} = arith.constant 0x{word:0{bits // 4}X} : {name}")
+            value = 10 ** draw.uniform(-6, 4)
+            lines.append(f"  %c{len(lines)} = arith.constant {value!r} : {name}")
+    return "\n".join([*lines, "  tt.return", "}"])
+
+
+@needs_oracle
+def test_floats_are_written_as_by_triton() -> None:
+    text = floats(100)
+    assert comparable(show(parse(text))) == comparable(triton_text(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0.1", "-8.12280845", "863.799987", "761765.813", "4.90559324E+10", "1.17549435E-38"],
+)
+def test_floats_have_the_digits_of_llvm(text: str) -> None:
+    shown = show(parse(f"tt.func @f() {{ %a = arith.constant {text} : f32 tt.return }}"))
+    written = "1.000000e-01" if text == "0.1" else text
+    assert f"arith.constant {written} : f32" in shown
+
+
+def test_bytes_of_dense_elements() -> None:
+    text = 'tt.func @f() {{ %a = arith.constant dense<"{}"> : tensor<2xi16> tt.return }}'
+    assert "dense<[1, -1]>" in show(parse(text.format("0x0100FFFF")))
+    assert "dense<1>" in show(parse(text.format("0x0100")))
