@@ -83,3 +83,29 @@ def test_bytes_of_dense_elements() -> None:
     text = 'tt.func @f() {{ %a = arith.constant dense<"{}"> : tensor<2xi16> tt.return }}'
     assert "dense<[1, -1]>" in show(parse(text.format("0x0100FFFF")))
     assert "dense<1>" in show(parse(text.format("0x0100")))
+
+
+LATER = """\
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+module {
+  tt.func @f(%arg0: !ttg.memdesc<5x8x32xf16, #shared, #smem, mutable>, %arg1: i32, \
+%arg2: !tt.ptr<f16>, %arg3: i64) {
+    %0 = ttg.memdesc_subslice %arg0[2, 0, 0] : !ttg.memdesc<5x8x32xf16, #shared, #smem, mutable> \
+-> !ttg.memdesc<3x8x32xf16, #shared, #smem, mutable, 5x8x32>
+    %1 = ttg.memdesc_index %arg0[%arg1] : !ttg.memdesc<5x8x32xf16, #shared, #smem, mutable> -> \
+!ttg.memdesc<8x32xf16, #shared, #smem, mutable>
+    %2 = ttg.memdesc_reinterpret %1 : !ttg.memdesc<8x32xf16, #shared, #smem, mutable> -> \
+!ttg.memdesc<8x32xi16, #shared, #smem, mutable>
+    %3 = tt.make_tensor_descriptor %arg2, [%arg1, %arg1], [%arg3, %arg3] : \
+<tensor<8x32xf16>>
+    %4 = "use"(%3) : (!tt.tensordesc<tensor<8x32xf16>>) -> i32
+    tt.return
+  }
+}"""
+
+
+def test_text_of_later_versions() -> None:
+    given = LATER.replace("\\\n", "")
+    assert show(parse(given)) == given
+    assert show(parse(given.replace(": <tensor", ": <f16>, <tensor"))) == given

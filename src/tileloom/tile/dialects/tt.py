@@ -454,7 +454,8 @@ def _parse_descriptor(parser: Parser, draft: Draft) -> None:
     if parser.value == "{":
         draft.attributes.update(parser.attribute_dictionary())
     parser.expect(":")
-    result = parser.bare_type("!tt.tensordesc")
+    of_tensor = parser.value == "<" and parser.text.startswith("tensor", parser.end)
+    result = parser.bare_type("!tt.tensordesc" if of_tensor else "!tt.ptr")
     if isinstance(result, PointerType):  # later versions write the type of the base first
         parser.expect(",")
         result = parser.bare_type("!tt.tensordesc")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...base.errors import UserError
+from ..ir.attributes import DenseArrayAttr
 from ..ir.core import Operation
 from ..ir.definitions import ANY_RULE, I32_RULE, OFF_RULE, Effect, Trait, define
-from ..ir.types import AsyncTokenType, MemDescType, TensorType, as_shaped
+from ..ir.types import I32, AsyncTokenType, MemDescType, TensorType, as_shaped
 from .tt import ACCESS_CLAUSES, CACHE, EVICT, NUMBER_FORMAT, verify_trans
+
+if TYPE_CHECKING:
+    from ..ir.parser import Draft, Parser
+    from ..ir.show import OpWriter
 
 
 def _token(*_: object) -> tuple[AsyncTokenType]:
@@ -69,6 +76,41 @@ define(
     "result",
     traits=(Trait.PURE,),
     format="$src `[` $offsets `]` attr-dict `:` type($src) `->` type($result)",
+)
+
+
+def _parse_subslice(parser: Parser, draft: Draft) -> None:
+    source = parser.value_name()
+    parser.expect("[")
+    offsets = []
+    while not parser.accept("]"):
+        offsets.append(parser.integer())
+        parser.accept(",")
+    draft.attributes["offsets"] = DenseArrayAttr(I32, offsets)
+    if parser.value == "{":
+        draft.attributes.update(parser.attribute_dictionary())
+    parser.expect(":")
+    draft.values = [parser.resolve(source, parser.type())]
+    parser.expect("->")
+    draft.all_result_types = [parser.type()]
+
+
+def _show_subslice(writer: OpWriter, op: Operation) -> None:
+    offsets = op.attributes["offsets"].values  # type: ignore[attr-defined]
+    writer.item(f"{writer.value(op.operands[0])}[{', '.join(map(str, offsets))}]")
+    writer.item(writer.dictionary({k: v for k, v in op.attributes.items() if k != "offsets"}))
+    types = [writer.type(value.type) for value in (op.operands[0], op.results[0])]
+    writer.item(f": {types[0]} -> {types[1]}")
+
+
+# Later versions have two operations in the place of `memdesc_subview`.
+define(
+    "ttg.memdesc_subslice",
+    "src",
+    "result",
+    attributes={"offsets": ANY_RULE},
+    traits=(Trait.PURE,),
+    format=(_parse_subslice, _show_subslice),
 )
 define(
     "ttg.memdesc_index",

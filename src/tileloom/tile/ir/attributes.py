@@ -279,27 +279,27 @@ def float_text(value: float, type: FloatType) -> str:
     if not math.isfinite(value):
         return f"0x{bits_of(value, type):0{type.bits // 4}X}"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
-    digits, last = _decimal(abs(value), 6)
-    short = f"{sign}{digits[0]}.{digits[1:]:0<6}e{last + len(digits) - 1:+03d}"
+    decimal, last = _decimal(abs(value), 6)
+    short = f"{sign}{decimal[0]}.{decimal[1:]:0<6}e{last + len(decimal) - 1:+03d}"
     if round_to(float(short), type) == value:
         return short
-    return _all_digits(value, sign, type)
+    return _exact_decimal(value, sign, type)
 
 
 _SIGNIFICANT = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8, "tf32": 11}
 
 
-def _all_digits(value: float, sign: str, type: FloatType) -> str:
+def _exact_decimal(value: float, sign: str, type: FloatType) -> str:
     """The digits that tell a float from others: with an exponent if it is large or small."""
     precision = 2 + _SIGNIFICANT.get(type.name, 4) * 59 // 196
-    digits, last = _decimal(abs(value), precision)
-    first = last + len(digits) - 1  # the exponent of the first digit
+    decimal, last = _decimal(abs(value), precision)
+    first = last + len(decimal) - 1  # the exponent of the first digit
     if first < -3 or last > 3 or (last >= 0 and first >= precision):
-        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{first:+d}"
+        return f"{sign}{decimal[0]}.{decimal[1:] or '0'}E{first:+d}"
     if first < 0:
-        return f"{sign}0.{'0' * (-first - 1)}{digits}"
+        return f"{sign}0.{'0' * (-first - 1)}{decimal}"
     if last < 0:
-        return f"{sign}{digits[: first + 1]}.{digits[first + 1 :]}"
+        return f"{sign}{decimal[: first + 1]}.{decimal[first + 1 :]}"
     # Without a point it would be read as an integer: then the bits are written.
     return f"0x{bits_of(value, type):0{type.bits // 4}X}"
 

@@ -179,18 +179,18 @@ class Parser(AttributeParser):
         definition.format.parse(self, draft)
         return self.build(draft, start)
 
-    def find_definition(self, written: str, start: int) -> OpDefinition:
+    def find_definition(self, written: str, start: int, quoted: bool = False) -> OpDefinition:
         """The definition of an operation as it is written."""
         name = _SHORT_NAMES.get(written) or canonical(written)
-        definition = definition_of(_RENAMED.get(name, name))
-        if not definition.registered and "." not in name:
+        definition = definition_of(name)
+        if not definition.registered and "." not in name and not quoted:
             raise self.error(f"expected an operation, not '{written}'", start, start + len(written))
         return definition
 
     def generic_operation(self, start: int) -> Operation:
         """`"name"(operands)[successors] <{properties}> ({regions}) {attributes} : types`."""
         written = self.take("string", "an operation's name")[1:-1]
-        draft = Draft(self.find_definition(written, start))
+        draft = Draft(self.find_definition(written, start, quoted=True))
         self.expect("(")
         references = [] if self.value == ")" else self.value_names()
         self.expect(")")
@@ -494,7 +494,6 @@ class Parser(AttributeParser):
 
 
 _SHORT_NAMES = {"module": "builtin.module", "func": "func.func"}
-_RENAMED = {"ttg.memdesc_subslice": "ttg.memdesc_subview"}
 
 
 def spelling_of(text: str) -> Spelling:
