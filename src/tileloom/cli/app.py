@@ -13,7 +13,10 @@ import tileloom
 from ..base.errors import InternalError, UserError
 from ..base.settings import settings
 
-_COMMANDS = ("run", "compile", "bench", "opt", "lit", "trace", "tune", "doctor", "demo", "sample")
+_COMMANDS = (
+    *("run", "compile", "bench", "opt", "lit", "layout", "trace", "tune", "doctor", "demo"),
+    "sample",
+)
 USER_ERROR, OUR_ERROR = 2, 3
 
 

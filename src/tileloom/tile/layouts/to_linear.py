@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from ...base.errors import InternalError, UserError
+from ...base.errors import UserError
 from .encodings import (
     BlockedEncoding,
     CTALayout,
@@ -32,6 +32,7 @@ from .properties import (
     linear_rank,
     matrix_order,
     order_of,
+    rank_of,
     warp_order_of,
 )
 
@@ -51,6 +52,9 @@ def to_linear_layout(shape: Sequence[int], encoding: Encoding, bits: int = 16) -
     >>> layout.apply(register=1, lane=9, warp=1)
     {'dim1': 3, 'dim0': 5}
     """
+    rank = rank_of(encoding)
+    if len(shape) != rank and not (isinstance(encoding, SharedEncoding) and len(shape) > rank):
+        raise UserError(f"{encoding} is for tensors of {rank} dimensions, not {len(shape)}")
     return _layout(tuple(shape), encoding, bits if _needs_bits(encoding) else 0)
 
 
@@ -239,8 +243,6 @@ def _shared_along(
 def _by_bases(shape: Ints, encoding: LinearEncoding) -> LinearLayout:
     """A layout by bases, repeated over the shape or cut as others are."""
     rank = linear_rank(encoding)
-    if rank != len(shape):
-        raise InternalError(f"a shape {shape} has another rank than {encoding}")
     total = [log2(size) for size in shape]
     fields = {
         "register": list(encoding.register),
