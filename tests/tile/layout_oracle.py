@@ -1,6 +1,7 @@
 """Triton's own linear layouts, of triton 3.9, in a process of its own: C++ may end it.
 
-A request is a line of JSON, [shape, layout], as are the answers: {input: bases}, or null. Run with
+A request is a line of JSON, [shape, layout], as are the answers: {input: bases}; or [None, A, B],
+which asks for where in B is what A has, and for the pseudoinverse of B. Run with
 an interpreter that has that triton: this one, or the one that TILELOOM_GLUON_PYTHON names.
 """
 
@@ -23,10 +24,11 @@ from tileloom.tile.layouts.encodings import (
     SharedEncoding,
     SliceEncoding,
 )
+from tileloom.tile.layouts.linear_layout import LinearLayout
 
 SERVER = """
 import json, sys
-from triton._C.libtriton import gluon_ir, ir
+from triton._C.libtriton import gluon_ir, ir, linear_layout
 from triton.experimental.gluon.language import _layouts as L
 
 context = ir.context()
@@ -37,9 +39,17 @@ def make(kind, *fields):
     return getattr(L, kind)(*(make(*f) if f and isinstance(f, list) and isinstance(f[0], str)
                               else f for f in fields))
 
+def linear(bases, names, sizes):
+    return linear_layout.LinearLayout.from_bases(bases, names, sizes, False)
+
 print("ready", flush=True)
 for line in sys.stdin:
-    shape, layout = json.loads(line)
+    shape, layout, *other = json.loads(line)
+    if other:
+        a, b = linear(*layout), linear(*other[0])
+        found = a.invert_and_compose(b).bases, b.pseudoinvert().bases
+        print(json.dumps(list(map(dict, found))), flush=True)
+        continue
     made = builder.to_linear_layout(make(*layout)._to_ir(builder), shape)
     names = [n for n in ("reg", "lane", "warp", "block", "offset") if hasattr(made, n + "_bases")]
     print(json.dumps({n: getattr(made, n + "_bases") for n in names}), flush=True)
@@ -84,6 +94,16 @@ def described(encoding: Encoding, bits: int = 16) -> list[Any]:
     raise ValueError(encoding)
 
 
+def vectors(layout: LinearLayout) -> dict[str, list[list[int]]]:
+    """The bases of a layout, as lists."""
+    return {dim: list(map(list, layout.basis_vectors(dim))) for dim in layout.bases}
+
+
+def plain(layout: LinearLayout) -> list[Any]:
+    """A linear layout as the arguments of the oracle's."""
+    return [list(vectors(layout).items()), list(layout.outs), list(layout.out_sizes.values())]
+
+
 class LayoutOracle:
     """A running process that answers."""
 
@@ -92,9 +112,17 @@ class LayoutOracle:
 
     def bases(self, shape: Sequence[int], encoding: Encoding, bits: int = 16) -> Any:
         """The bases of a layout, by input dimension, registers without zeros."""
+        return self.ask(list(shape), described(encoding, bits))
+
+    def algebra(self, a: LinearLayout, b: LinearLayout) -> Any:
+        """The bases of `a.invert_and_compose(b)`, and those of `b.pseudoinvert()`."""
+        return self.ask(None, plain(a), plain(b))
+
+    def ask(self, *request: Any) -> Any:
+        """The answer to a request."""
         if self.process.stdin is None or self.process.stdout is None:
             raise ValueError("the process has no pipes")
-        self.process.stdin.write(json.dumps([list(shape), described(encoding, bits)]) + "\n")
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 

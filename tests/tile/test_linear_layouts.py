@@ -3,6 +3,7 @@ Triton's own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 from random import Random
@@ -12,8 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tile.layout_oracle import LayoutOracle, layout_oracle
-from tile.random_layouts import sample_any, sample_blocked, sample_distributed, sample_shared
+from tile.layout_oracle import LayoutOracle, layout_oracle, vectors
+from tile.random_layouts import (
+    sample_any,
+    sample_blocked,
+    sample_distributed,
+    sample_shared,
+    some_blocked,
+)
 from tileloom.base.errors import InternalError, UserError
 from tileloom.tile.layouts.encodings import (
     BlockedEncoding,
@@ -239,18 +246,35 @@ def assert_as_triton(oracle: LayoutOracle, random: Random) -> None:
         encoding, NvidiaMmaEncoding | DotOperandEncoding
     ):
         layout = layout.without_zeros("register")
-    ours = {dim: list(map(list, layout.basis_vectors(dim))) for dim in layout.bases}
+    ours = vectors(layout)
     theirs = oracle.bases(shape, encoding, bits)
     if "reg" in theirs:
         theirs["register"] = theirs.pop("reg")
     assert ours == theirs, (shape, str(encoding))
 
 
-@pytest.mark.slow
-def test_layouts_are_those_of_triton() -> None:
-    random = Random(39)
-    with layout_oracle() as oracle:
-        if oracle is None:
+@pytest.fixture
+def oracle() -> Iterator[LayoutOracle]:
+    """Triton's layouts."""
+    with layout_oracle() as found:
+        if found is None:
             pytest.skip("needs triton 3.9 (TILELOOM_GLUON_PYTHON names an interpreter with it)")
-        for _ in range(10_000):
-            assert_as_triton(oracle, random)
+        yield found
+
+
+@pytest.mark.slow
+def test_layouts_are_those_of_triton(oracle: LayoutOracle) -> None:
+    random = Random(39)
+    for _ in range(10_000):
+        assert_as_triton(oracle, random)
+
+
+@pytest.mark.slow
+def test_the_algebra_is_that_of_triton(oracle: LayoutOracle) -> None:
+    random = Random(93)
+    for _ in range(3_000):
+        shape, encoding, _ = sample_distributed(random)
+        target = to_linear_layout(shape, encoding)
+        source = to_linear_layout(shape, some_blocked(random, shape, 2, 0))
+        found = target.invert_and_compose(source), source.pseudoinvert()
+        assert list(map(vectors, found)) == oracle.algebra(target, source), (target, source)

@@ -325,6 +325,9 @@ def contig_per_thread(encoding: Encoding) -> Ints:
             return (*(1,) * (encoding.rank - 1), 2)
         case SliceEncoding(dim=dim, parent=parent):
             return erase(contig_per_thread(parent), dim)
+        case DotOperandEncoding(parent=NvidiaMmaEncoding()):
+            k = k_dim(encoding)
+            return tuple(encoding.k_width if d == k else 1 for d in range(rank_of(encoding)))
         case LinearEncoding():
             return tuple(_run(encoding.register, d) for d in range(linear_rank(encoding)))
     return size_per_thread(encoding)
