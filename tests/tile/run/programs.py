@@ -89,3 +89,54 @@ tt.func public @matmul(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %k:
   tt.store %pc, %r#0 {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<16x16xf32>>
   tt.return
 }"""
+
+# Adds four tiles of 64 numbers; a copy of the next one runs while one is added.
+PIPELINE = """
+#b = #ttg.blocked<{{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}}>
+#s = #ttg.swizzled_shared<{{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}}>
+!tile = !ttg.memdesc<64xi32, #s, #ttg.shared_memory, mutable>
+!tiles = !ttg.memdesc<2x64xi32, #s, #ttg.shared_memory, mutable>
+tt.func public @f(%x: !tt.ptr<i32>, %z: !tt.ptr<i32>) {{
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %c4 = arith.constant 4 : i32
+  %step = arith.constant dense<64> : tensor<64xi32, #b>
+  %zero = arith.constant dense<0> : tensor<64xi32, #b>
+  %i = tt.make_range {{start = 0 : i32, end = 64 : i32}} : tensor<64xi32, #b>
+  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>, #b>
+  %p = tt.addptr %xs, %i : tensor<64x!tt.ptr<i32>, #b>, tensor<64xi32, #b>
+  %buffers = ttg.local_alloc {{allocation.offset = {first} : i32}} : () -> !tiles
+  %kept = ttg.local_alloc %i {{allocation.offset = {second} : i32}} : (tensor<64xi32, #b>) ->
+    !ttg.memdesc<64xi32, #s, #ttg.shared_memory>
+  %one = ttg.memdesc_subview %buffers[%c0, %c0] : !tiles -> !tile
+  %t0 = ttg.async_copy_global_to_local %p, %one : tensor<64x!tt.ptr<i32>, #b> -> <64xi32, #s,
+    #ttg.shared_memory, mutable>
+  %g0 = ttg.async_commit_group %t0
+  %r:2 = scf.for %n = %c0 to %c4 step %c1 iter_args(%sum = %zero, %q = %p) ->
+    (tensor<64xi32, #b>, tensor<64x!tt.ptr<i32>, #b>) : i32 {{
+    %after = arith.addi %n, %c1 : i32
+    %next = arith.remsi %after, %c2 : i32
+    %now = arith.remsi %n, %c2 : i32
+    %more = arith.cmpi slt, %after, %c4 : i32
+    %mask = tt.splat %more : i1 -> tensor<64xi1, #b>
+    %ahead = tt.addptr %q, %step : tensor<64x!tt.ptr<i32>, #b>, tensor<64xi32, #b>
+    %target = ttg.memdesc_subview %buffers[{index}, %c0] : !tiles -> !tile
+    %t = ttg.async_copy_global_to_local %ahead, %target mask %mask : tensor<64x!tt.ptr<i32>, #b> ->
+      <64xi32, #s, #ttg.shared_memory, mutable>
+    %g = ttg.async_commit_group %t
+    %w = ttg.async_wait %g {{num = {ahead} : i32}}
+    %view = ttg.memdesc_subview %buffers[%now, %c0] : !tiles -> !tile
+    %v = ttg.local_load %view token %w : !tile -> tensor<64xi32, #b>
+    %total = arith.addi %sum, %v : tensor<64xi32, #b>
+    scf.yield %total, %ahead : tensor<64xi32, #b>, tensor<64x!tt.ptr<i32>, #b>
+  }}
+  %end = ttg.async_wait {{num = 0 : i32}}
+  %same = ttg.local_load %kept : !ttg.memdesc<64xi32, #s, #ttg.shared_memory> ->
+    tensor<64xi32, #b>
+  ttg.local_dealloc %buffers : !tiles
+  %zs = tt.splat %z : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>, #b>
+  %o = tt.addptr %zs, %same : tensor<64x!tt.ptr<i32>, #b>, tensor<64xi32, #b>
+  tt.store %o, %r#0 : tensor<64x!tt.ptr<i32>, #b>
+  tt.return
+}}"""

@@ -77,11 +77,12 @@ class Interpreter:
     def rearrange(
         self,
         op: Operation,
+        index: int,
         move: Callable[..., Array],
         values: Sequence[Array],
         result: TensorType,
     ) -> Array:
-        """A result whose elements are elements of the operands: `move` says which."""
+        """Result `index`, whose elements are elements of the operands: `move` says which."""
         return move(*values)
 
     def check_copies(self, op: Operation, operands: Sequence[Array]) -> None:

@@ -97,8 +97,10 @@ def _mover(op: Operation) -> list[Callable[..., Array]]:
     "tt.split",
 )
 def _move(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> list[Array]:
-    pairs = zip(_mover(op), op.results, strict=True)
-    return [machine.rearrange(op, move, operands, as_tensor(r.type)) for move, r in pairs]
+    return [
+        machine.rearrange(op, index, move, operands, as_tensor(op.results[index].type))
+        for index, move in enumerate(_mover(op))
+    ]
 
 
 # Reductions and scans.
