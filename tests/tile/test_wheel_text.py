@@ -9,6 +9,7 @@ import pytest
 
 from tile.oracle import needs_oracle, triton_text
 from tile.wheel_ops import OPERATIONS, module
+from tileloom.base.errors import UserError
 from tileloom.tile import parse, show, verify
 
 LINES = OPERATIONS.splitlines()
@@ -109,3 +110,56 @@ def test_text_of_later_versions() -> None:
     given = LATER.replace("\\\n", "")
     assert show(parse(given)) == given
     assert show(parse(given.replace(": <tensor", ": <f16>, <tensor"))) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tt.bitcast %f : tensor<8xf32> -> tensor<8xi16>", "data-type of size 32"),
+        ("tt.bitcast %p : !tt.ptr<f32> -> i64", "pointer to non-pointer"),
+        ("tt.join %f, %h : tensor<8xf32> -> tensor<8x2xf32>", "expects different type"),
+        (
+            'tt.elementwise_inline_asm "" {constraints = "", packed_element = 3 : i32, '
+            "pure = true} %f : tensor<8xf32> -> tensor<8xf32>",
+            "packed_element attribute, 3",
+        ),
+        (
+            'tt.elementwise_inline_asm "" {constraints = "", packed_element = 1 : i32, '
+            "pure = true} %f : tensor<8xf32> -> tensor<4xf32>",
+            "requires the same shape",
+        ),
+    ],
+)
+def test_wrong_operations_are_refused(text: str, message: str) -> None:
+    whole = f"tt.func @f(%f: tensor<8xf32>, %h: tensor<9xf32>, %p: !tt.ptr<f32>) {{ %0 = {text} "
+    with pytest.raises(UserError, match=message):
+        verify(parse(whole + "tt.return }"))
+
+
+def test_operands_end_where_the_next_operation_begins() -> None:
+    text = "tt.func @f(%t: !ttg.async.token) { ttg.async_wait %a = ttg.async_wait %t tt.return }"
+    assert show(parse(text)).count("ttg.async_wait") == 2
+    scaled = (
+        "tt.func @f(%a: tensor<16x16xf8E5M2>, %s: tensor<16x1xi8>, %c: tensor<16x16xf32>) {\n"
+        "    %0 = tt.dot_scaled %a scale %s, %a, %c lhs = e5m2 rhs = e5m2 : tensor<16x16xf8E5M2>, "
+        "tensor<16x1xi8> * tensor<16x16xf8E5M2> -> tensor<16x16xf32>\n tt.return }"
+    )
+    assert "* tensor<16x16xf8E5M2> -> tensor" in show(parse(scaled))
+
+
+def test_layouts_of_later_versions() -> None:
+    """Bases of clusters are read; layouts that are not known are kept, under a name."""
+    blocked = (
+        "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
+        "order = [1, 0]"
+    )
+    text = (
+        f"tt.func @f(%a: tensor<64x64xf32, {blocked}, CGALayout = [[0, 1], [1, 0]]}}>>, "
+        "%b: !ttg.memdesc<64xf32, #ttg.padded_shared<[8:+2] {order = [0]}>, #ttg.shared_memory>)"
+    )
+    shown = show(parse(text))
+    assert "CTAsPerCGA = [2, 2], CTASplitNum = [2, 2], CTAOrder = [1, 0]" in shown
+    assert "#shared = #ttg.padded_shared<[8:+2] {order = [0]}>" in shown
+    assert show(parse(shown)) == shown
+    with pytest.raises(UserError, match=r"the basis \[0, 0\] is not supported"):
+        parse(text.replace("[[0, 1]", "[[0, 0]"))

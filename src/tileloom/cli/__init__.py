@@ -1,4 +1,4 @@
-"""The command line: `tileloom run`, `compile`, `bench`, `opt`, `trace`, `doctor`, `demo`.
+"""The command line: `tileloom run`, `compile`, `bench`, `opt`, `lit`, `trace`, `doctor`, `demo`.
 
 app         the group, and how errors are shown
 models      ONNX files and the arrays they are fed           (run, compile, bench)

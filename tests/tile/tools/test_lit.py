@@ -9,8 +9,10 @@ from click.testing import CliRunner
 
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.cli.app import cli
+from tileloom.tile.tools import shell
 from tileloom.tile.tools.filecheck import run_filecheck
 from tileloom.tile.tools.lit import holds, run_test
+from tileloom.tile.tools.opt import ToolOutput
 from tileloom.tile.tools.shell import run_line
 
 pytest.importorskip("filecheck")
@@ -137,6 +139,15 @@ def test_wrong_uses_are_refused(tmp_path: Path) -> None:
         run_line("cat a >> x")
     with pytest.raises(UserError, match="too early"):
         holds("a &&", ())
+
+
+def test_a_defect_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_arguments: object, _text: str) -> ToolOutput:
+        raise ZeroDivisionError("here")
+
+    monkeypatch.setattr(shell, "PROGRAMS", {**shell.PROGRAMS, "broken": broken})
+    code, output = code_of(tmp_path, "// RUN: broken\n")
+    assert (code, "ZeroDivisionError: here" in output) == ("FAIL", True)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from ..ir.types import (
     TensorType,
     Type,
     as_shaped,
+    element_bits,
     element_type,
     is_pointer,
     pointee,
@@ -104,8 +105,21 @@ def _same_shape(op: Operation) -> None:
         raise UserError(f"'{op.name}' op requires the same shape for all operands and results")
 
 
-for _name in ("int_to_ptr", "ptr_to_int", "bitcast"):
+def _verify_bitcast(op: Operation) -> None:
+    _same_shape(op)
+    source, result = op.operands[0].type, op.results[0].type
+    if is_pointer(source) != is_pointer(result):
+        raise UserError("'tt.bitcast' op Cannot bitcast pointer to non-pointer type")
+    old, new = element_bits(source), element_bits(result)
+    if old != new:
+        raise UserError(
+            f"'tt.bitcast' op Cannot bitcast data-type of size {old} to data-type of size {new}"
+        )
+
+
+for _name in ("int_to_ptr", "ptr_to_int"):
     define(f"tt.{_name}", "src", "result", traits=PURE, format=ARROW, verify=_same_shape)
+define("tt.bitcast", "src", "result", traits=PURE, format=ARROW, verify=_verify_bitcast)
 define(
     "tt.fp_to_fp",
     "src",
@@ -211,7 +225,7 @@ for _name in ("cat", "join"):
         f"tt.{_name}",
         "lhs rhs",
         "result",
-        traits=(Trait.PURE,),
+        traits=(Trait.PURE, Trait.SAME_OPERANDS),
         format="$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)",
     )
 
@@ -273,6 +287,18 @@ define(
     effects=(Effect.OTHER,),
     format="$args attr-dict `:` functional-type(operands, results)",
 )
+
+
+def _verify_assembly(op: Operation) -> None:
+    packed = op.integer("packed_element")
+    for type in (value.type for value in (*op.operands, *op.results)):
+        if isinstance(type, TensorType) and type.size % packed:
+            raise UserError(
+                f"'{op.name}' op number of input elements {type.size} must be a multiple of the "
+                f"op's packed_element attribute, {packed}"
+            )
+
+
 define(
     "tt.elementwise_inline_asm",
     "args*",
@@ -282,8 +308,9 @@ define(
         "pure": BOOL_RULE,
         "packed_element": I32_RULE,
     },
-    traits=(Trait.ELEMENTWISE, Trait.SAME_ENCODING),
+    traits=(Trait.ELEMENTWISE, Trait.SAME_ENCODING, Trait.SAME_SHAPE),
     effects=(Effect.OTHER,),
+    verify=_verify_assembly,
     format="$asm_string attr-dict ($args^ `:` type($args))? `->` type($result)",
 )
 

@@ -8,6 +8,8 @@ from ...base.errors import UserError
 from ..ir.attributes import DenseArrayAttr
 from ..ir.core import Operation
 from ..ir.definitions import ANY_RULE, I32_RULE, OFF_RULE, Effect, Trait, define
+from ..ir.format import compile_format
+from ..ir.slots import slots
 from ..ir.types import I32, AsyncTokenType, MemDescType, TensorType, as_shaped
 from .tt import ACCESS_CLAUSES, CACHE, EVICT, NUMBER_FORMAT, verify_trans
 
@@ -175,12 +177,24 @@ define(
     "type($src) `->` bare($result, !ttg.memdesc)",
     infer=_token,
 )
+
+
+# Later versions write `tokens` before tokens, where `ttg.async_commit_group %a = ...` began.
+_COMMIT = compile_format("(`tokens`)? $tokens attr-dict", slots("tokens*"), (), (), {})
+
+
+def _show_commit(writer: OpWriter, op: Operation) -> None:
+    if op.operands and writer.style.spelling.gpu == "ttg":
+        writer.literal("tokens")
+    _COMMIT.show(writer, op)
+
+
 define(
     "ttg.async_commit_group",
     "tokens*",
     "token",
     effects=(Effect.OTHER,),
-    format="(`tokens`)? $tokens attr-dict",
+    format=(_COMMIT.parse, _show_commit),
     infer=_token,
 )
 define(

@@ -29,6 +29,7 @@ class Trait(Enum):
     RECURSIVE_EFFECTS = auto()  # has the effects of what is in the regions
     ELEMENTWISE = auto()  # each element of the results depends on the same of the operands
     SAME_TYPE = auto()  # operands and results have one type
+    SAME_OPERANDS = auto()  # operands have one type
     SAME_SHAPE = auto()  # operands and results have one shape
     SAME_ENCODING = auto()  # tensor operands and results have one encoding
     CONSTANT = auto()

@@ -68,6 +68,10 @@ class Literal(FormatElement):
         return False  # a word that may be left out is left out
 
 
+# The names of the next operation's results, where operands may be left out.
+_NEXT_RESULTS = re.compile(r"%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=")
+
+
 @dataclass
 class OperandElement(FormatElement):
     """The operands of a slot."""
@@ -75,7 +79,8 @@ class OperandElement(FormatElement):
     slot: Slot
 
     def parse(self, parser: Parser, draft: Draft) -> None:
-        names = parser.value_names() if self.slot.count == "*" else []
+        any_number = self.slot.count == "*" and not _NEXT_RESULTS.match(parser.text, parser.start)
+        names = parser.value_names() if any_number else []
         if not self.slot.count or (self.slot.count == "?" and parser.kind == "value"):
             names = [parser.value_name()]
         draft.operands[self.slot.name] = names
@@ -157,7 +162,7 @@ class TypeElement(FormatElement):
             writer.item(", ".join(texts))
 
     def is_present(self, op: Operation) -> bool:
-        return not self.of_results or bool(op.results)
+        return bool(op.results if self.of_results else op.operand_group(self.slot.name))
 
 
 @dataclass

@@ -261,6 +261,8 @@ class Parser(AttributeParser):
         if written is None and Trait.SAME_TYPE in draft.definition.traits:
             known = next(iter((*draft.result_types.values(), *draft.operand_types.values())), None)
             written = [known[0]] * count if known else None
+        if written is None and Trait.SAME_OPERANDS in draft.definition.traits:
+            written = list(next(iter(draft.operand_types.values()), ())) * count or None
         if written is None:
             return [None] * count
         if len(written) != count:

@@ -74,6 +74,8 @@ def _check_traits(op: Operation) -> None:
     types = [value.type for value in values]
     if Trait.SAME_TYPE in traits and any(type is not types[0] for type in types):
         raise UserError(f"'{op.name}' op requires the same type for all operands and results")
+    if Trait.SAME_OPERANDS in traits and len({value.type for value in op.operands}) > 1:
+        raise UserError(f"'{op.name}' op requires all operands to have the same type")
     shaped = [type for type in types if isinstance(type, TensorType)]
     if Trait.SAME_SHAPE in traits and len({type.shape for type in shaped}) > 1:
         raise UserError(f"'{op.name}' op requires the same shape for all operands and results")
@@ -81,7 +83,7 @@ def _check_traits(op: Operation) -> None:
         raise UserError(f"'{op.name}' op requires the same encoding for all operands and results")
 
 
-_TYPED = frozenset((Trait.SAME_TYPE, Trait.SAME_SHAPE, Trait.SAME_ENCODING))
+_TYPED = frozenset((Trait.SAME_TYPE, Trait.SAME_OPERANDS, Trait.SAME_SHAPE, Trait.SAME_ENCODING))
 
 
 def _check_regions(op: Operation) -> None:

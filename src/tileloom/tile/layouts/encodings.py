@@ -89,11 +89,29 @@ def ints(values: Sequence[int]) -> str:
 
 def _cta(values: dict[str, Any], rank: int) -> CTALayout:
     default = CTALayout.one(rank)
+    bases = values.pop("CGALayout", None)
+    if bases is not None:
+        return _cta_of_bases(bases, default)
     return CTALayout(
         values.pop("CTAsPerCGA", default.per_cga),
         values.pop("CTASplitNum", default.split),
         values.pop("CTAOrder", default.order),
     )
+
+
+def _cta_of_bases(bases: Sequence[Ints], default: CTALayout) -> CTALayout:
+    """The layout that later versions write by its bases over GF(2): where each bit of a block's
+    number moves. Blocks of a cluster that have the same elements are not said so here."""
+    counts = [1] * default.rank
+    order: list[int] = []
+    for basis in bases:
+        moved = [axis for axis, step in enumerate(basis) if step]
+        if len(moved) != 1 or len(basis) != default.rank or basis[moved[0]] != counts[moved[0]]:
+            raise UserError(f"a CGALayout with the basis {ints(basis)} is not supported")
+        counts[moved[0]] *= 2
+        order += [axis for axis in moved if axis not in order]
+    order += [axis for axis in default.order if axis not in order]
+    return CTALayout(tuple(counts), tuple(counts), tuple(order))
 
 
 class BlockedEncoding(DistributedEncoding):
@@ -270,6 +288,17 @@ class ForeignEncoding(DistributedEncoding):
         return f"#{style.spelling.gpu}.{self.name}{self.parameters}"
 
 
+class ForeignSharedEncoding(Encoding):
+    """An order in shared memory of other hardware or later versions, kept as it is written."""
+
+    name: str
+    parameters: str  # in their brackets
+    alias = "shared"
+
+    def text(self, style: TextStyle) -> str:
+        return f"#{style.spelling.gpu}.{self.name}{self.parameters}"
+
+
 class SharedEncoding(Encoding):
     """`#ttg.swizzled_shared` (`#triton_gpu.shared`): rows of shared memory whose groups of `vec`
     elements are exchanged by the row, `(row / per_phase) mod max_phase`, against conflicts of
@@ -415,15 +444,17 @@ def _read_hopper_shared(values: dict[str, Any]) -> Encoding:
     return SharedEncoding(128 // bits, *phases, order, _cta(values, 2), True)
 
 
-def _foreign(name: str) -> Callable[[AttributeParser], Attribute]:
+def _foreign(name: str, made: type[Encoding]) -> Callable[[AttributeParser], Attribute]:
     def read(parser: AttributeParser) -> Attribute:
-        return ForeignEncoding(name, parser.brackets())
+        return made(name, parser.brackets())
 
     return read
 
 
 for _name in ("amd_mfma", "amd_wmma"):
-    ATTRIBUTES[f"ttg.{_name}"] = _foreign(_name)
+    ATTRIBUTES[f"ttg.{_name}"] = _foreign(_name, ForeignEncoding)
+for _name in ("shared_linear", "padded_shared", "amd_rotating_shared"):
+    ATTRIBUTES[f"ttg.{_name}"] = _foreign(_name, ForeignSharedEncoding)
 
 
 def _read_memory(_parser: AttributeParser) -> Attribute:

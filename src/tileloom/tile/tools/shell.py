@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from traceback import format_exc
 
 from ...base.errors import UnsupportedError, UserError
 from .filecheck import run_filecheck
 from .opt import ToolOutput, run_opt
 
+CRASHED = 134  # as of a process that was aborted
 Program = Callable[[Sequence[str], str], ToolOutput]
 
 
@@ -133,6 +135,8 @@ def run_program(words: Sequence[str], text: str) -> ToolOutput:
         raise
     except (UserError, OSError) as error:
         return ToolOutput(2, "", f"{name}: error: {error}\n")
+    except Exception:  # a defect of ours is a failure of the test, and the others go on
+        return ToolOutput(CRASHED, "", format_exc())
 
 
 def _opt(arguments: Sequence[str], text: str) -> ToolOutput:
