@@ -4,6 +4,7 @@ Triton's. Importing a file registers its operations."""
 from . import (
     arith,
     arith_folds,
+    block_pointers,
     builtin,
     cast_folds,
     cf,
@@ -20,6 +21,7 @@ from . import (
 __all__ = [
     "arith",
     "arith_folds",
+    "block_pointers",
     "builtin",
     "cast_folds",
     "cf",
