@@ -75,6 +75,8 @@ def first_function(module: Operation) -> str:
 
 def has_layouts(module: Operation) -> bool:
     """Whether all tensors have layouts."""
+    blocks = [block for op in module.walk() for region in op.regions for block in region.blocks]
     types = [result.type for op in module.walk() for result in op.results]
+    types += [argument.type for block in blocks for argument in block.arguments]
     tensors = [type for type in types if isinstance(type, TensorType)]
     return all(isinstance(type.encoding, DistributedEncoding) for type in tensors)

@@ -268,3 +268,51 @@ def test_a_pass_is_checked() -> None:
     function.body.terminator.set_operand(0, function.body.arguments[0])
     with pytest.raises(AssertionError, match="run by tensors"):
         check_pass(before, after, given)
+
+
+EXCHANGE = """
+#one = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [2], order = [0]}}>
+#two = #ttg.blocked<{{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [2], order = [0]}}>
+#s = #ttg.swizzled_shared<{{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}}>
+!buffers = !ttg.memdesc<2x64xi32, #s, #ttg.shared_memory, mutable>
+!buffer = !ttg.memdesc<64xi32, #s, #ttg.shared_memory, mutable>
+tt.func @f(%a: tensor<64xi32, #one>) -> tensor<64xi32, #two> {{
+  %c1 = arith.constant 1 : i32
+  %m = ttg.local_alloc {{allocation.offset = 0 : i32}} : () -> !buffers
+  %v = ttg.memdesc_index %m[%c1] : !buffers -> !buffer
+  ttg.local_store %a, %v : tensor<64xi32, #one> -> !buffer
+  {first}
+  %r = ttg.local_load %v : !buffer -> tensor<64xi32, #one>
+  {second}
+  ttg.local_store %a, %v : tensor<64xi32, #one> -> !buffer
+  %b = ttg.convert_layout %r {{allocation.offset = {scratch} : i32,
+    allocation.size = 256 : i32}} :
+    tensor<64xi32, #one> -> tensor<64xi32, #two>
+  %again = ttg.local_load %v : !buffer -> tensor<64xi32, #two>
+  tt.return %b : tensor<64xi32, #two>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "scratch", "message"),
+    [
+        ("gpu.barrier", "gpu.barrier", 512, None),
+        ("", "gpu.barrier", 512, "are read, which other threads have written since"),
+        ("gpu.barrier", "", 512, "are written, which other threads have read since"),
+        ("gpu.barrier", "gpu.barrier", 256, "written, which other threads have written since"),
+    ],
+)
+def test_barriers(first: str, second: str, scratch: int, message: str | None) -> None:
+    module = parse(EXCHANGE.format(first=first, second=second, scratch=scratch))
+    a = np.arange(64, dtype=np.int32)
+    if message is None:
+        np.testing.assert_array_equal(run_threads(module, "f", [a], barriers=True)[0], a)
+        return
+    with pytest.raises(ExecutionError, match=message):
+        run_threads(module, "f", [a], barriers=True)
+
+
+def test_scratch_memory_over_a_buffer() -> None:
+    module = parse(EXCHANGE.format(first="", second="", scratch=256))
+    with pytest.raises(ExecutionError, match=r"line 16 at bytes 256 to 512 has written them: the"):
+        run_threads(module, "f", [np.arange(64, dtype=np.int32)])

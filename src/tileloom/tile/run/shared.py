@@ -47,6 +47,22 @@ def _subview(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> An
     return machine.shared.subview(op, operands[0], offsets, _result_type(op))
 
 
+@executes("ttg.memdesc_index", "ttg.memdesc_subslice")
+def _index(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> Any:
+    """The one buffer of several at an index; or a part, at constant offsets."""
+    view, type = _view_type(op), _result_type(op)
+    if op.name == "ttg.memdesc_index":
+        offsets = [int(operands[1]), *[0] * (view.rank - 1)]
+    else:
+        offsets = list(op.attributes["offsets"].values)  # type: ignore[attr-defined]
+    return machine.shared.subview(op, operands[0], offsets, type)
+
+
+@executes("ttg.memdesc_reshape")
+def _reshape(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> Any:
+    return machine.shared.reshape(op, operands[0], _result_type(op))
+
+
 @executes("ttg.memdesc_trans")
 def _transpose(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> Any:
     order = op.attributes["order"].values  # type: ignore[attr-defined]

@@ -40,6 +40,18 @@ class SharedArrays:
         """A view with its dimensions in another order."""
         return view.transpose(order)
 
+    def reshape(self, op: Operation, view: Any, type: MemDescType) -> Any:
+        """A view with its elements, row by row, in another shape."""
+        reshaped = view.view()
+        reshaped.shape = type.shape  # unlike `reshape`, never a copy
+        return reshaped
+
+    def synchronize(self) -> None:
+        """All threads wait for one another."""
+
+    def use_scratch(self, op: Operation) -> None:
+        """An operation exchanges elements between threads through memory of its own."""
+
     def read(self, op: Operation, view: Any, type: MemDescType) -> Array:
         """The elements of a view."""
         return view.copy()

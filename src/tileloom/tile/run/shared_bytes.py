@@ -8,6 +8,10 @@ Every byte has an owner, the buffer that wrote it last, and a state. What is see
     a write to bytes that a product may still read     the wait for the product is missing
 
 An asynchronous copy lands with the wait that covers its group, or its barrier.
+
+With `barriers`, threads run on their own between barriers, and this is seen as well:
+
+    a read of bytes written since the last barrier, a write to bytes read or written since
 """
 
 from __future__ import annotations
@@ -27,7 +31,8 @@ from .values import POISON_BYTE, Array, ExecutionError, dtype_of
 
 ALIGNMENT = 1024
 UNDEFINED, DEFINED, IN_FLIGHT = range(3)
-OFFSET = "allocation.offset"
+READ, WRITTEN = 1, 2
+OFFSET, SIZE = "allocation.offset", "allocation.size"
 
 
 @dataclass(eq=False)
@@ -68,7 +73,8 @@ class PendingCopy:
 class SharedBytes(SharedArrays):
     """Shared memory of one program at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, barriers: bool = False) -> None:
+        self.barriers_count = barriers
         self.start_program()
 
     def start_program(self) -> None:
@@ -77,6 +83,7 @@ class SharedBytes(SharedArrays):
         self.state = np.zeros(0, np.uint8)
         self.owner = np.zeros(0, np.int32)
         self.readers = np.zeros(0, np.int32)
+        self.fresh = np.zeros(0, np.uint8)  # how bytes were used since the last barrier
         self.allocations: list[AllocatedBuffer] = []
         self.copies: list[PendingCopy] = []  # since the last commit
         self.groups: list[list[PendingCopy]] = []
@@ -102,7 +109,7 @@ class SharedBytes(SharedArrays):
         more = size - len(self.data)
         if more > 0:
             self.data = np.concatenate([self.data, np.full(more, POISON_BYTE, np.uint8)])
-            for name in ("state", "owner", "readers"):
+            for name in ("state", "owner", "readers", "fresh"):
                 old = getattr(self, name)
                 setattr(self, name, np.concatenate([old, np.zeros(more, old.dtype)]))
 
@@ -128,12 +135,55 @@ class SharedBytes(SharedArrays):
         made = SharedSlice(view.allocation, view.addresses.transpose(order), view.dtype)
         return _checked(made, op.results[0].type)
 
+    def reshape(self, op: Operation, view: SharedSlice, type: MemDescType) -> SharedSlice:
+        """A view with its elements, row by row, in another shape."""
+        addresses = view.addresses.reshape(type.shape)
+        return _checked(SharedSlice(view.allocation, addresses, view.dtype), type)
+
+    # Barriers.
+
+    def synchronize(self) -> None:
+        """All threads wait for one another: what was done before is done for all."""
+        self.fresh[:] = 0
+
+    def _note(self, places: Any, use: int) -> None:
+        """Notes an access by some threads; one before it, by others, may not conflict."""
+        if not self.barriers_count:
+            return
+        conflicts = self.fresh[places] & (WRITTEN if use == READ else READ | WRITTEN)
+        if conflicts.any():
+            before = "written" if (conflicts & WRITTEN).any() else "read"
+            now = "read" if use == READ else "written"
+            raise ExecutionError(
+                f"{_count(conflicts)} of shared memory are {now}, which other threads have "
+                f"{before} since the last barrier"
+            )
+        self.fresh[places] |= use
+
+    def use_scratch(self, op: Operation) -> None:
+        """Bytes of an operation's own, as many as `allocation.size` says, are written by all
+        threads and, after a barrier, read."""
+        size = op.integer(SIZE) if SIZE in op.attributes else 0
+        if not size or OFFSET not in op.attributes:
+            return
+        start = op.integer(OFFSET)
+        made = AllocatedBuffer(len(self.allocations) + 1, op, start, size)
+        self.allocations.append(made)
+        self._grow(start + size)
+        scratch = SharedSlice(made, np.arange(start, start + size), np.dtype(np.uint8))
+        self._claim(scratch)
+        self.data[scratch.places] = POISON_BYTE
+        self.state[scratch.places] = DEFINED
+        self.synchronize()
+        self._note(scratch.places, READ)
+
     # Accesses that are done at once.
 
     def read(self, op: Operation, view: SharedSlice, type: MemDescType) -> Array:
         """The elements of a view; those that nobody wrote are poison."""
         self._check_alive(view)
         places = view.places
+        self._note(places, READ)
         state, owner = self.state[places], self.owner[places]
         if (state == IN_FLIGHT).any():
             raise ExecutionError(
@@ -169,6 +219,7 @@ class SharedBytes(SharedArrays):
                 f"{_count(self.readers[places] > 0)} of {_name(view.allocation)} are written, but "
                 "a product on its way may still read them"
             )
+        self._note(places, WRITTEN)
         self.owner[places] = view.allocation.number
 
     def _check_alive(self, view: SharedSlice) -> None:
@@ -198,7 +249,10 @@ class SharedBytes(SharedArrays):
     def wait(self, pending: int) -> None:
         """Lands all groups but the last ones."""
         while len(self.groups) > pending:
-            self._land(self.groups.pop(0))
+            copies = self.groups.pop(0)
+            self._land(copies)
+            for copy in copies:  # what a thread has copied, others see after a barrier
+                self.fresh[copy.view.places] |= WRITTEN
 
     def wait_for_barrier(self, op: Operation, view: SharedSlice, phase: int) -> None:
         """Lands the copies that a barrier counts."""

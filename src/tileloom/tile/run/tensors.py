@@ -189,6 +189,11 @@ def _assert(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> Non
         raise ExecutionError(f"fails: {op.attributes[name].value}")  # type: ignore[attr-defined]
 
 
-@executes("gpu.barrier", "ttng.fence_async_shared", "ttng.cluster_arrive", "ttng.cluster_wait")
+@executes("gpu.barrier")
+def _barrier(machine: Interpreter, _op: Operation, _operands: Sequence[Any]) -> None:
+    machine.shared.synchronize()
+
+
+@executes("ttng.fence_async_shared", "ttng.cluster_arrive", "ttng.cluster_wait")
 def _nothing(_machine: Interpreter, _op: Operation, _operands: Sequence[Any]) -> None:
     """Says something of the order of threads alone."""

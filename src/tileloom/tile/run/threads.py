@@ -15,7 +15,7 @@ from ..layouts.encodings import BlockedEncoding
 from .interpreter import Interpreter, complete_grid, fold_first, run_with
 from .memory import GlobalMemory
 from .placement import Placement, find_in_threads, placement_of
-from .shared_bytes import SharedBytes
+from .shared_bytes import OFFSET, SharedBytes
 from .tensor import RULE_FILES
 from .values import ELEMENTWISE, Array, ExecutionError, same_bits
 
@@ -112,6 +112,8 @@ class ThreadInterpreter(Interpreter):
                 raise ExecutionError(f"layouts differ: {', '.join(sorted(map(str, layouts)))}")
         if self.unfinished and op.name not in MAY_USE_UNFINISHED:
             self._check_finished(operands)
+        if OFFSET in op.attributes and op.name != "ttg.local_alloc":
+            self.shared.use_scratch(op)
         results = super().results_of(op, operands)
         if op.name == "ttng.warp_group_dot" and "isAsync" in op.attributes:
             if op.integer("isAsync"):
@@ -250,13 +252,19 @@ def run_threads(
     *,
     output: Callable[[str], None] = print,
     limit: int = 10_000_000,
+    barriers: bool = False,
 ) -> list[np.ndarray[Any, Any]]:
     """Runs a function as threads do; arguments and results are those of `run`.
+
+    With `barriers`, threads are in step at barriers alone: `gpu.barrier`, and those that an
+    operation with scratch memory has. Without, after every operation.
 
     Every tensor needs a layout. It is an error if an element is not in the thread that needs it,
     if copies of an element differ, or if shared memory is read before it is filled, or written
     while it is in use (`shared_bytes.py`).
     """
     memory = GlobalMemory()
-    machine = ThreadInterpreter(module, memory, SharedBytes(), complete_grid(grid), output, limit)
+    machine = ThreadInterpreter(
+        module, memory, SharedBytes(barriers), complete_grid(grid), output, limit
+    )
     return run_with(machine, function, arguments)
