@@ -26,7 +26,7 @@ from .console import out, table
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "click", "rich")
 _EXTRAS = {
     "onnx": "onnx", "onnxruntime": "dev", "torch": "torch", "scipy": "sparse", "islpy": "poly",
-    "xgboost": "tune", "psycopg": "postgres", "cuda.bindings": "cuda",
+    "xgboost": "tune", "psycopg": "postgres", "cuda.bindings": "cuda", "filecheck": "lit",
 }  # fmt: skip
 
 

@@ -68,6 +68,15 @@ def test_run_lines_pipes_and_files(tmp_path: Path) -> None:
     assert code_of(tmp_path, comments) == ("PASS", "")
 
 
+def test_what_a_pass_shows_is_checked(tmp_path: Path) -> None:
+    comments = """\
+// RUN: triton-opt %s -test-print-alignment -o %t 2>&1 | FileCheck %s
+// CHECK: @f
+// CHECK: contiguity = [1], divisibility = [1]
+"""
+    assert code_of(tmp_path, comments) == ("PASS", "")
+
+
 @pytest.mark.parametrize(
     ("comments", "code"),
     [

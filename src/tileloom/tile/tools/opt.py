@@ -7,7 +7,9 @@ import difflib
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 
 from ...base.errors import UserError, VerifyError
@@ -145,7 +147,12 @@ class _OptRun:
         if settings.show_between:
             self.before = self.show(module)
         for step in settings.steps:
-            self.reports += run_passes(module, [step], check=settings.verify_each)
+            said = StringIO()  # what a pass shows, rather than changes
+            try:
+                with redirect_stderr(said):
+                    self.reports += run_passes(module, [step], check=settings.verify_each)
+            finally:
+                self.err += said.getvalue()
             if settings.show_between:
                 self.show_change(step.tile_pass.name, module)
         self.out = self.show(module) + "\n"
