@@ -147,6 +147,11 @@ def test_operands_end_where_the_next_operation_begins() -> None:
     assert "* tensor<16x16xf8E5M2> -> tensor" in show(parse(scaled))
 
 
+def test_functions_of_mlir() -> None:
+    text = "module {\n  func.func @f(%arg0: i32) -> i32 {\n    return %arg0 : i32\n  }\n}"
+    assert show(parse(text)) == text
+
+
 def test_layouts_of_later_versions() -> None:
     """Bases of clusters are read; layouts that are not known are kept, under a name."""
     blocked = (

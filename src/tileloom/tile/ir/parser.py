@@ -495,7 +495,12 @@ class Parser(AttributeParser):
         return constant_attribute(value, type)
 
 
-_SHORT_NAMES = {"module": "builtin.module", "func": "func.func"}
+_SHORT_NAMES = {
+    "module": "builtin.module",
+    "func": "func.func",
+    "return": "func.return",
+    "call": "func.call",
+}
 
 
 def spelling_of(text: str) -> Spelling:

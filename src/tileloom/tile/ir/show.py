@@ -266,7 +266,7 @@ class OpWriter:
         self.raw(f"{outer}}}")
 
 
-_SHORT = {"builtin.module": "module"}
+_SHORT = {"builtin.module": "module", "func.return": "return", "func.call": "call"}
 # The names that MLIR's definitions give to results.
 _RESULT_NAMES = {
     "tt.split": ("outLHS", "outRHS"),
