@@ -140,3 +140,8 @@ def test_a_use_before_its_definition_is_refused() -> None:
     }"""
     with pytest.raises(VerifyError, match="does not dominate this use"):
         verify(parse(text))
+
+
+def test_names_of_functions_are_quoted() -> None:
+    text = 'tt.func private @"zeros(4)"() {\n tt.call @"zeros(4)"() : () -> ()\n tt.return\n}'
+    assert show(parse(show(parse(text)))) == show(parse(text))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...base.errors import UserError
-from ..ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, TypeAttr
+from ..ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr, TypeAttr
 from ..ir.core import Block, Operation, Region
 from ..ir.definitions import SYMBOL_RULE, Effect, Trait, define, definition_of
 from ..ir.interning import Attribute
@@ -72,7 +72,8 @@ def _show_func(writer: OpWriter, op: Operation) -> None:
             f"{name}{writer.type(input_type)}{f' {writer.dictionary(own)}' if own else ''}"
         )
     results = f" -> {writer.style.results(type.results)}" if type.results else ""
-    writer.item(f"@{symbol_name(op)}({', '.join(parts)}){results}")
+    name = writer.attribute(SymbolRefAttr(symbol_name(op)))
+    writer.item(f"{name}({', '.join(parts)}){results}")
     shown = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
     others = {name: value for name, value in op.attributes.items() if name not in shown}
     if others:

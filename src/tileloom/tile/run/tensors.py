@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.core import Operation
-from ..ir.types import IntegerType, TensorType, as_tensor, element_type
+from ..ir.types import IntegerType, MemDescType, TensorType, as_tensor, element_type
 from .interpreter import Interpreter, executes
 from .values import Array, ExecutionError, constant_array, dtype_of, poison, shape_of, unsigned
 
@@ -96,7 +96,10 @@ def _mover(op: Operation) -> list[Callable[..., Array]]:
     *("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.join", "tt.cat"),
     "tt.split",
 )
-def _move(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> list[Array]:
+def _move(machine: Interpreter, op: Operation, operands: Sequence[Any]) -> list[Any]:
+    if isinstance(op.results[0].type, MemDescType):  # `tt.trans` of a view, as Triton 3.2 has it
+        order = op.attributes["order"].values  # type: ignore[attr-defined]
+        return [machine.shared.transpose(op, operands[0], order)]
     return [
         machine.rearrange(op, index, move, operands, as_tensor(op.results[index].type))
         for index, move in enumerate(_mover(op))
