@@ -67,14 +67,15 @@ def linear(type: Type, runs: Sequence[AxisRun], low: int, high: int) -> AxisInfo
         return make_info(type, runs, *bounds_of(type))
     low, high, wraps = fit(type, low, high)
     if wraps:
-        runs = [axis_run(a.run, a.stride, unwrapped(a), a.divisor) for a in runs]
+        bits = element_bits(type)
+        runs = [axis_run(a.run, a.stride, unwrapped(a, bits), a.divisor) for a in runs]
     return make_info(type, runs, low, high)
 
 
-def exact_runs(info: AxisInfo, *, unsigned: bool = False) -> Runs:
-    """The runs that hold between integers, or between these read as unsigned ones."""
+def exact_runs(info: AxisInfo, unsigned: int = 0) -> Runs:
+    """The runs that hold between integers, or between these read as unsigned ones of some bits."""
     if unsigned and info.low < 0:
-        return tuple(narrow(a, unwrapped(a)) for a in info.runs)
+        return tuple(narrow(a, unwrapped(a, unsigned)) for a in info.runs)
     return tuple(narrow(a, a.exact) for a in info.runs)
 
 
@@ -301,7 +302,7 @@ def _divide_unsigned(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
         ends = quotient_bounds(left, right, type)
     elif left.low >= 0 or right.low > 1:
         ends = 0, left.high if left.low >= 0 else ((1 << element_bits(type)) - 1) // right.low
-    return divide(exact_runs(left, unsigned=True), right, constant, True, type, ends)
+    return divide(exact_runs(left, element_bits(type)), right, constant, True, type, ends)
 
 
 @axis_rule("arith.shrsi", "arith.shrui")
@@ -323,7 +324,7 @@ def _shift_right(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
     constant = 1 << shift if known else None  # type: ignore[operator]
     power = uniform(type, *bounds_of(type), 1)
     runs = right.runs if not known else power.runs
-    pairs = zip(exact_runs(left, unsigned=unsigned), runs, strict=True)
+    pairs = zip(exact_runs(left, bits if unsigned else 0), runs, strict=True)
     return make_info(type, [_shift_run(a, b, constant) for a, b in pairs], *ends)
 
 
@@ -383,7 +384,7 @@ def _remainder_unsigned(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
     ends = (0, right.high - 1) if right.low > 0 else bounds_of(type)
     if left.low >= 0:
         ends = 0, min(left.high, ends[1])
-    runs = exact_runs(left, unsigned=True)
+    runs = exact_runs(left, element_bits(type))
     return remainder(runs, right, unsigned_constant(right, type), True, type, ends)
 
 
@@ -528,7 +529,7 @@ def _extend_unsigned(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
         return make_info(type, widen(info, bits).runs, info.low, info.high)
     span = 1 << bits
     ends = (info.low + span, info.high + span) if info.high < 0 else (0, span - 1)
-    runs = [axis_run(a.run, a.stride, unwrapped(a), a.divisor) for a in info.runs]
+    runs = [axis_run(a.run, a.stride, unwrapped(a, bits), a.divisor) for a in info.runs]
     if bits < 32:
         runs = [narrow(a, a.exact) for a in runs]
     return make_info(type, runs, *ends)

@@ -40,9 +40,8 @@ def _compare(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
         if decided is not None:
             return uniform(type, int(decided), int(decided), 1)
     runs = []
-    for a, b in zip(
-        exact_runs(left, unsigned=unsigned), exact_runs(right, unsigned=unsigned), strict=True
-    ):
+    width = bits if unsigned else 0
+    for a, b in zip(exact_runs(left, width), exact_runs(right, width), strict=True):
         run = _compared_run(kind, a, b, right.constant_value)
         if run == 1:
             run = _compared_run(MIRRORED[kind], b, a, left.constant_value)
@@ -128,7 +127,7 @@ def _unsigned_extreme(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
         choose = max if largest else min
         ends = choose(left.low, right.low), choose(left.high, right.high)
         return make_info(type, _extreme_runs(left.runs, right.runs), *ends)
-    runs = exact_runs(left, unsigned=True), exact_runs(right, unsigned=True)
+    runs = (exact_runs(info, element_bits(type)) for info in infos)
     ends = min(left.low, right.low), max(left.high, right.high)
     return make_info(type, _extreme_runs(*runs), *ends)
 

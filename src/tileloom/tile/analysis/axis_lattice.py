@@ -96,15 +96,10 @@ def narrow(axis: AxisRun, run: int) -> AxisRun:
     return axis_run(run, axis.stride, exact, divisor)
 
 
-def unwrapped(axis: AxisRun) -> int:
-    """How long runs are in which no element wraps around a multiple of a large power of two: for
-    that the first must be divisible by what the run spans."""
-    stride = axis.stride
-    if stride == 0:
-        return axis.exact
-    if stride < 0 or stride & (stride - 1):
-        return 1
-    return gcd(axis.exact, max(axis.divisor // stride, 1))
+def unwrapped(axis: AxisRun, bits: int) -> int:
+    """How long exact runs are if integers of some bits wrap around: those that lie between two
+    multiples of half of what the bits hold."""
+    return axis.exact if axis.stride == 0 else aligned(axis, 1 << (bits - 1))
 
 
 def aligned(axis: AxisRun, limit: int) -> int:

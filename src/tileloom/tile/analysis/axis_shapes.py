@@ -104,7 +104,7 @@ def matching_groups(
     i = j = 0
     while i < len(source) or j < len(result):
         first, start, left, right = i, j, 1, 1
-        while True:
+        while left != right or i == first or j == start:
             if left <= right and i < len(source):
                 left *= source[i]
                 i += 1
@@ -112,9 +112,6 @@ def matching_groups(
                 right *= result[j]
                 j += 1
             else:
-                left *= source[i]
-                i += 1
-            if left == right and i > first and (j > start or j == len(result)):
                 break
         yield range(first, i), tuple(result[start:j])
 
