@@ -44,13 +44,13 @@ class UndefinedError(Exception):
 
 def wrapped(array: Any, bits: int) -> Array:
     """Integers as signed ones of some bits."""
-    array = np.asarray(array, np.int64)
-    if bits >= 64:
-        return array
+    made: Array = np.asarray(array, np.int64)
     if bits == 1:
-        return array & 1
-    half = 1 << (bits - 1)
-    return ((array + half) & ((1 << bits) - 1)) - half
+        made = made & 1
+    elif bits < 64:
+        half = 1 << (bits - 1)
+        made = ((made + half) & ((1 << bits) - 1)) - half
+    return made
 
 
 def unsigned(array: Array, bits: int) -> Any:

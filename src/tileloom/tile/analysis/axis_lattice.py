@@ -35,6 +35,7 @@ from ..ir.types import (
 )
 
 LARGEST = 1 << 62  # the divisor of zero
+LONGEST_STRIDE = 1 << 48
 WRAP = 1 << 32
 
 
@@ -60,9 +61,12 @@ def lowest_bit(number: int) -> int:
 
 
 def axis_run(run: int, stride: int, exact: int, divisor: int) -> AxisRun:
-    """The normal form: single elements have stride 0, and stride 0 is exact."""
+    """The normal form: single elements have stride 0, and stride 0 is exact. Strides so large that
+    no tensor has them are forgotten."""
     if run == 1:
         return AxisRun(1, 0, 1, divisor)
+    if abs(stride) >= LONGEST_STRIDE:
+        return AxisRun(1, 0, 1, every(AxisRun(run, stride, exact, divisor)))
     if stride == 0 and exact != run:
         return AxisRun(exact, 0, exact, min(divisor, WRAP))
     return AxisRun(run, stride, exact, divisor)
