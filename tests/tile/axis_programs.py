@@ -109,6 +109,9 @@ PLAIN: dict[str, Callable[[Any, Any], Any]] = {
 
 def binary(name: str, x: Array, y: Array, bits: int) -> Array:
     """The result of `arith.<name>`, before it wraps around."""
+    least = -1 << (bits - 1)
+    if name in ("divsi", "remsi", "floordivsi") and ((x == least) & (y == -1)).any():
+        raise UndefinedError
     if name in PLAIN:
         return np.asarray(PLAIN[name](x, y))
     if name in ("divsi", "remsi"):

@@ -70,7 +70,10 @@ for line in sys.stdin:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
             try:
+                os.environ["TRITON_LLVM_DEBUG_ONLY"] = request.get("debug", "")
                 made = {"text": answer(request["text"], request["steps"])}
+                log.seek(0)
+                made["log"] = log.read().decode(errors="replace")
             except Exception as error:
                 log.seek(0)
                 made = {"error": str(error) + log.read().decode(errors="replace")}
@@ -132,10 +135,19 @@ def triton_passes(module: Operation | str, *steps: str) -> Operation:
 
 def triton_text(text: str, *steps: str) -> str:
     """The text of a module in the spelling of 3.2 after passes of Triton."""
+    return str(_request({"text": text, "steps": steps})["text"])
+
+
+def triton_log(text: str, *steps: str, debug: str) -> str:
+    """What passes of Triton log, on the text of a module in the spelling of 3.2."""
+    return str(_request({"text": text, "steps": steps, "debug": debug})["log"])
+
+
+def _request(request: dict[str, Any]) -> dict[str, Any]:
     process = _server()
     if process.stdin is None or process.stdout is None:
         raise OracleError("the server has no pipes")
-    process.stdin.write(json.dumps({"text": text, "steps": steps}) + "\n")
+    process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     line = process.stdout.readline()
     if not line:
@@ -143,4 +155,4 @@ def triton_text(text: str, *steps: str) -> str:
     made: dict[str, Any] = json.loads(line)
     if "error" in made:
         raise OracleError(made["error"])
-    return str(made["text"])
+    return made

@@ -20,7 +20,7 @@ from ..ir.attributes import (
 from ..ir.core import BlockArgument, Operation, Value
 from ..ir.definitions import Trait
 from ..ir.interning import Attribute
-from ..ir.types import TensorType, element_bits, pointee
+from ..ir.types import TensorType, element_bits, is_integer, is_pointer, pointee
 from ..layouts.encodings import Encoding
 from ..layouts.properties import order_of, unique_contig_per_thread
 from . import axis_shapes
@@ -44,6 +44,10 @@ __all__ = ["AxisInfo", "ModuleAxisInfo", "arg_sort", "axis_shapes"]
 
 NONNEGATIVE = "tt.assume_nonnegative_dividends"
 HINTS = ("tt.contiguity", "tt.divisibility", "tt.constancy")
+# Operations whose result is the operand if the last two are one.
+SAME_OF_EQUAL = frozenset(
+    f"arith.{name}" for name in ("andi", "ori", "maxsi", "maxui", "minsi", "minui", "select")
+)
 CHANGES_OF_BOUNDS = 2  # of a loop's value, before they are given up
 
 
@@ -151,6 +155,12 @@ def _nonnegative_if_unknown(info: AxisInfo, value: Value) -> AxisInfo:
 
 def transfer(op: Operation, infos: Sequence[AxisInfo]) -> Sequence[AxisInfo]:
     """What is known of an operation's results, from what is known of its operands."""
+    operands = op.operands
+    if len(operands) > 1 and operands[-1] is operands[-2]:
+        if op.name in SAME_OF_EQUAL:
+            return [infos[-1]]
+        if op.name in ("arith.subi", "arith.xori"):
+            return [uniform(op.results[0].type, 0, 0, 1)]
     rule = RULES.get(op.name)
     if rule is not None:
         made = rule(op, infos)
@@ -258,11 +268,46 @@ class ModuleAxisInfo:
         alignment = self.pointer_alignment(pointer, order)
         return min(alignment, unique_contig_per_thread(type)[order[0]])
 
+    def explain(self, value: Value) -> list[str]:
+        """Why accesses through a value are as narrow as they are: a line for the value, and for
+        each operand that it has this from, back to where it begins."""
+        lines: list[str] = []
+        info = self.of(value)
+        order = arg_sort(info.contiguity)
+        seen: set[Value] = set()
+        while value not in seen:
+            seen.add(value)
+            op = value.defining_op
+            name = "an argument" if op is None else op.name
+            lines.append(f"{name}: {self.of(value)}{_reason(op, self)}")
+            operands = () if op is None else op.operands
+            found = [o for o in operands if is_integer(o.type) or is_pointer(o.type)]
+            if not found:
+                break
+            value = min(found, key=lambda o: _width(self.of(o), order[0]))
+        return lines
+
     def mask_alignment(self, mask: Value) -> int:
         """How many neighbours a mask lets through together."""
         if not isinstance(mask.type, TensorType):
             return 1
         return max(self.of(mask).constancy[self.order(mask)[0]], 1)
+
+
+def _width(info: AxisInfo, dim: int) -> int:
+    """How many neighbours along a dimension are in an aligned block, contiguous or equal."""
+    axis = info.runs[min(dim, info.rank - 1)]
+    if axis.stride == 0:
+        return min(axis.run if axis.run > 1 or info.rank == 1 else axis.divisor, axis.divisor)
+    return min(axis.exact, axis.divisor) if axis.stride == info.unit else 1
+
+
+def _reason(op: Operation | None, axis_info: ModuleAxisInfo) -> str:
+    """What an operation needs to keep its operand's blocks, and does not have."""
+    if op is None or op.name not in ("arith.divsi", "arith.remsi"):
+        return ""
+    low = axis_info.of(op.operands[0]).low
+    return f"; the dividend may be negative, down to {low}" if low < 0 else ""
 
 
 def _calls_in(function: Operation) -> list[Operation]:
