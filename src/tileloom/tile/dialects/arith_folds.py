@@ -227,10 +227,13 @@ def fold_floats(op: Operation, constants: Constants) -> Folded:
     if not has_exact_floats(type):
         return None
     function = FLOATS[name]
+
+    def computed(a: float, b: float) -> float:
+        made = float(function(np.float64(a), np.float64(b)))
+        return math.nan if math.isnan(made) else made
+
     with np.errstate(all="ignore"):
-        made = elementwise(
-            lambda a, b: float(function(np.float64(a), np.float64(b))), constants, type
-        )
+        made = elementwise(computed, constants, type)
     return None if made is None else (made,)
 
 

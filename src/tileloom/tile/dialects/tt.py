@@ -44,7 +44,7 @@ SEMANTICS = keyword_rule("relaxed", "acquire", "release", "acq_rel", first=1)
 SCOPE = keyword_rule("gpu", "cta", "sys", first=1)
 PADDING = keyword_rule("pad_zero", "pad_nan", first=1)
 ROUNDING = keyword_rule("rtz", "rtne")
-PRECISION = keyword_rule("tf32", "tf32x3", "ieee", default="ieee")
+PRECISION = keyword_rule("tf32", "tf32x3", "ieee")
 AXIS = keyword_rule("x", "y", "z")
 PROPAGATE_NAN = AttributeRule("enum", {"none": 0, "all": 0xFFFF})
 ATOMIC = keyword_rule(

@@ -88,7 +88,7 @@ def _elements(op: Operation) -> tuple[Type, Type, Type]:
 def _has_tensor_core_types(op: Operation) -> bool:
     a, b, _ = _elements(op)
     if a is F32 and b is F32:
-        return op.enum("inputPrecision") == "tf32"
+        return op.enum("inputPrecision") in (None, "tf32")
     return all(each in (F16, BF16, I8) or is_float8(each) for each in (a, b))
 
 

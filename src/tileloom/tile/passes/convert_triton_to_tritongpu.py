@@ -126,7 +126,7 @@ class LayoutGiver:
         return wanted if type.encoding is not wanted else None
 
     def convert(self, op: Operation, index: int, encoding: Encoding) -> None:
-        """Lets an operand be converted to its default layout, once for all users."""
+        """Lets an operand be converted to a layout."""
         operand = op.operands[index]
         type = as_tensor(operand.type)
         if type.encoding is encoding:
@@ -137,11 +137,6 @@ class LayoutGiver:
             made = build.convert(operand, type.with_encoding(encoding))
             self.converted[(operand, encoding)] = made
         op.set_operand(index, made)
-
-    def convert_here(self, op: Operation, index: int, encoding: Encoding) -> None:
-        """Lets an operand be converted to a layout that this operation alone asks for."""
-        type = as_tensor(op.operands[index].type).with_encoding(encoding)
-        op.set_operand(index, OpBuilder(before=op).convert(op.operands[index], type))
 
     def inferred(self, op: Operation) -> None:
         """The results in the layouts that follow from those of the operands."""
@@ -169,8 +164,7 @@ class LayoutGiver:
         made = BlockedEncoding(
             *(_inserted(field, axis) for field in fields), range(operand.rank + 1), cta
         )
-        self.default_operands(op)
-        self.convert_here(op, 0, SliceEncoding(axis, made))
+        self.convert(op, 0, SliceEncoding(axis, made))
         result = op.results[0]
         result.type = as_tensor(result.type).with_encoding(made)
 
@@ -187,10 +181,9 @@ class LayoutGiver:
         order = range(rank - 1, -1, -1)
         cta = default_cta(result.shape, self.ctas)
         encoding = blocked_encoding(result.shape, each, order, self.warps, self.threads, cta)
-        self.default_operands(op)
         for index in (0, 1):
-            self.convert_here(op, index, DotOperandEncoding(index, encoding))
-        self.convert_here(op, 2, encoding)
+            self.convert(op, index, DotOperandEncoding(index, encoding))
+        self.convert(op, 2, encoding)
         op.results[0].type = result.with_encoding(encoding)
 
     def cat(self, op: Operation) -> None:
@@ -223,7 +216,7 @@ class LayoutGiver:
                 (last, *rest.order),
                 CTALayout((*cta.per_cga, 1), (*cta.split, 1), (last, *cta.order)),
             )
-            self.convert_here(op, 0, whole)
+            self.convert(op, 0, whole)
             made = rest
         for result in op.results:
             result.type = as_tensor(result.type).with_encoding(made)

@@ -36,7 +36,7 @@ def _lower(op: Operation) -> None:
     a_big, a_rest = _parts(a, build)
     b_big, b_rest = _parts(b, build)
     attributes = {**op.attributes, "inputPrecision": EnumAttr("keyword", "tf32")}
-    total = build.constant(0.0, c.type)
+    total = build("tt.splat", build.constant(0.0, F32), type=c.type)
     for left, right in ((a_rest, b_big), (a_big, b_rest), (a_big, b_big)):
         total = build("tt.dot", left, right, total, type=c.type, attributes=attributes)
     op.results[0].replace_uses(build("arith.addf", total, c))

@@ -28,7 +28,7 @@ from .registry import tile_pass
 
 # The combinations that may be reordered, and what they leave a value as it is with.
 NEUTRAL = {
-    "arith.addf": 0.0,
+    "arith.addf": -0.0,
     "arith.mulf": 1.0,
     **dict.fromkeys(("arith.maximumf", "arith.maxnumf"), -math.inf),
     **dict.fromkeys(("arith.minimumf", "arith.minnumf"), math.inf),

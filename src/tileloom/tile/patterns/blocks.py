@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from ..dialects.cf import block_operands
 from ..ir.attributes import integer_value
 from ..ir.core import Block, Operation, Region, Value
-from ..ir.definitions import definition_of
+from ..ir.definitions import definition_of, segments
 from ..ir.dominance import region_of
 from ..ir.rewriter import PatternRewriter, constant_of, pattern
+from ..ir.slots import SEGMENTS
 
 
 def _branch_instead(
@@ -68,18 +69,32 @@ def merge_target(op: Operation, rewriter: PatternRewriter) -> bool:
 @pattern("cf.br", "cf.cond_br")
 def pass_empty_target(op: Operation, rewriter: PatternRewriter) -> bool:
     """A block that only branches on is passed."""
+    groups = [list(block_operands(op, index)) for index in range(len(op.successors))]
+    changed = False
     for index, target in enumerate(op.successors):
         only = target.first
-        if only is None or only.name != "cf.br" or target.arguments or only.operands:
+        if only is None or only.name != "cf.br" or only.successors[0] is target:
             continue
-        if only.successors[0] is target or block_operands(op, index):
+        if any(user is not only for argument in target.arguments for user in argument.users):
             continue
-        if only.successors[0].arguments:
-            continue
+        given = dict(zip(target.arguments, groups[index], strict=True))
+        groups[index] = [given.get(value, value) for value in only.operands]  # type: ignore[call-overload]
         op.successors[index] = only.successors[0]
+        changed = True
+    if changed:
+        _set_groups(op, groups)
         rewriter.modified(op)
-        return True
-    return False
+    return changed
+
+
+def _set_groups(op: Operation, groups: Sequence[Sequence[Value]]) -> None:
+    """Gives a branch the values for its targets."""
+    values = [value for group in groups for value in group]
+    if op.name == "cf.br":
+        op.set_operands(values)
+        return
+    op.set_operands([op.operands[0], *values])
+    op.attributes[SEGMENTS] = segments((1, *map(len, groups)))
 
 
 def drop_unreachable(region: Region) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from ..dialects.scf import ForLoop
 from ..ir.attributes import integer_value
-from ..ir.core import BlockArgument, Operation, Region, Value
-from ..ir.rewriter import PatternRewriter, constant_of, is_removable, pattern
+from ..ir.core import Operation, Region, Value
+from ..ir.rewriter import PatternRewriter, constant_of, pattern
 from .inlining import inline_before
 
 
@@ -73,56 +73,10 @@ def fold_iter_args(op: Operation, rewriter: PatternRewriter) -> bool:
         elif argument.users or result.users:
             continue
         gone.append(index)
-    # What stands for a value carried twice may have come into use.
-    gone = [i for i in gone if not loop.iter_args[i].users and not op.results[i].users]
     if not gone:
         return False
     drop_iter_args(op, gone, rewriter)
     return True
-
-
-@pattern("scf.for")
-def drop_dead_iter_args(op: Operation, rewriter: PatternRewriter) -> bool:
-    """Drops what a loop carries only to compute the next value of it."""
-    loop = ForLoop(op)
-    if all(result.users for result in op.results):
-        return False
-    needed = needed_iter_args(loop)
-    gone = [i for i in range(len(op.results)) if i not in needed]
-    if not gone:
-        return False
-    for index in gone:  # dead operations may use it still
-        rewriter.replace_value(loop.iter_args[index], loop.inits[index])
-    drop_iter_args(op, gone, rewriter)
-    return True
-
-
-def needed_iter_args(loop: ForLoop) -> set[int]:
-    """The places of the values carried that results, or effects in the body, depend on."""
-    needed = {i for i, result in enumerate(loop.results) if result.users}
-    waiting = [loop.yields[i] for i in needed]
-    body = loop.body
-    for op in body.before_terminator():
-        if not is_removable(op):
-            waiting += _used_by(op)
-    seen: set[Value] = set()
-    while waiting:
-        value = waiting.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if isinstance(value, BlockArgument) and value.owner is body:
-            if value.index and value.index - 1 not in needed:
-                needed.add(value.index - 1)
-                waiting.append(loop.yields[value.index - 1])
-        elif value.defining_op is not None and value.block is body:
-            waiting += _used_by(value.defining_op)
-    return needed
-
-
-def _used_by(op: Operation) -> list[Value]:
-    """The values that an operation and all in it use."""
-    return [operand for inner in op.walk() for operand in inner.operands]
 
 
 @pattern("scf.for")
