@@ -47,7 +47,8 @@ class ViewLiveness:
         return 1 << self.numbers.setdefault(value, len(self.numbers))
 
     def _bits(self, bound: Bindings) -> Sequence[tuple[int, int]]:
-        return [(self._bit(target), self._bit(source)) for target, source in bound if is_view(target)]
+        views = (pair for pair in bound if is_view(pair[0]))
+        return [(self._bit(target), self._bit(source)) for target, source in views]
 
     def _local_sets(self) -> tuple[list[int], list[int]]:
         uses, definitions = [], []

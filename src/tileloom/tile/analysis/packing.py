@@ -28,7 +28,8 @@ class PackedBuffer:
 def pack(buffers: Sequence[PackedBuffer]) -> tuple[list[int], int]:
     """Offsets of buffers, and the size of the memory.
 
-    >>> pack([PackedBuffer(64, 16, 0b011), PackedBuffer(32, 16, 0b110), PackedBuffer(48, 16, 0b100)])
+    >>> sizes = ((64, 0b011), (32, 0b110), (48, 0b100))
+    >>> pack([PackedBuffer(size, 16, live) for size, live in sizes])
     ([0, 64, 0], 96)
     """
     if not buffers:
@@ -139,23 +140,21 @@ def _most_live(buffers: Iterable[PackedBuffer]) -> int:
 # Orders of buffers.
 
 
-def _by_size(buffer: PackedBuffer) -> object:
+def _by_size(buffer: PackedBuffer) -> tuple[int, ...]:
     return -buffer.size, -buffer.live.bit_count()
 
 
-def _by_area(buffer: PackedBuffer) -> object:
-    return -buffer.size * buffer.live.bit_count()
+def _by_area(buffer: PackedBuffer) -> tuple[int, ...]:
+    return (-buffer.size * buffer.live.bit_count(),)
 
 
-def _by_time(buffer: PackedBuffer) -> object:
+def _by_time(buffer: PackedBuffer) -> tuple[int, ...]:
     return buffer.live & -buffer.live, -buffer.size
 
 
-def _by_lifetime(buffer: PackedBuffer) -> object:
+def _by_lifetime(buffer: PackedBuffer) -> tuple[int, ...]:
     return -buffer.live.bit_count(), -buffer.size
 
 
-def _by_alignment(buffer: PackedBuffer) -> object:
+def _by_alignment(buffer: PackedBuffer) -> tuple[int, ...]:
     return -buffer.alignment, -buffer.live.bit_count(), -buffer.size
-
-

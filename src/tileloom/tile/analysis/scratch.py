@@ -13,13 +13,12 @@ from math import prod
 from ..ir.attributes import integer_value
 from ..ir.core import Operation
 from ..ir.types import TensorType, Type, as_tensor, element_bits, pointee
+from ..layouts.conversion import needs_shared_memory
 from ..layouts.encodings import (
     BlockedEncoding,
-    DotOperandEncoding,
     Encoding,
     Ints,
     NvidiaMmaEncoding,
-    SharedEncoding,
     SliceEncoding,
 )
 from ..layouts.properties import (
@@ -150,14 +149,6 @@ RULES: dict[str, Callable[[Operation], int]] = {
 # Changes of layout.
 
 
-def needs_shared_memory(source: TensorType, target: TensorType) -> bool:
-    """Whether a change of layout goes through shared memory."""
-    before, after = encoding_of_type(source), encoding_of_type(target)
-    if isinstance(before, SharedEncoding) or isinstance(after, SharedEncoding):
-        return False
-    return before is not after
-
-
 def conversion_scratch(source: TensorType, target: TensorType) -> int:
     """The bytes through which a tensor changes its layout: a tile at a time, its rows padded
     against conflicts of banks."""
@@ -179,10 +170,7 @@ def padded_tile(source: TensorType, target: TensorType) -> Ints:
             strict=True,
         )
     ]
-    # Fragments of tensor cores have no order of their own: that of the other side counts.
-    fragments = NvidiaMmaEncoding | DotOperandEncoding
-    write_first = order_of(after if isinstance(before, fragments) else before)[0]
-    read_first = order_of(before if isinstance(after, fragments) else after)[0]
+    write_first, read_first = order_of(before)[0], order_of(after)[0]
     if len(tile) == 1 or prod(tile) == tile[read_first]:
         return tuple(tile)
     last = len(tile) - 1
