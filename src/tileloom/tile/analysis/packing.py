@@ -2,18 +2,20 @@
 
 This is dynamic storage allocation, which is NP-hard. Every packing in which no buffer can move
 down is what first fit makes of the buffers in the order of their offsets; so the search is over
-orders: some by size and lifetime first, then all of them for few buffers, then moves of buffers to
-the front for many. It ends where the memory is as small as what is live at once.
+orders: some by size and lifetime first, then all of them for few buffers, and random exchanges for
+many. It ends where the memory is as small as what is live at once. A buffer that fits into the
+place of another, and conflicts with no more than it does, follows it and is not searched for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
-FEW = 9  # buffers of which all orders are tried
+FEW = 12  # buffers of which all orders are tried
 STEPS = 3000  # placements that the search through all orders may take
-MOVES = 60
+EXCHANGES = 300
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,37 @@ def pack(buffers: Sequence[PackedBuffer]) -> tuple[list[int], int]:
     """
     if not buffers:
         return [], 0
-    packer = _Packer(buffers)
+    leaders = _leaders(buffers)
+    chosen = sorted(set(leaders))
+    packer = _Packer([buffers[index] for index in chosen])
     packer.search()
-    return packer.offsets, packer.total
+    places = dict(zip(chosen, packer.offsets, strict=True))
+    return [places[leader] for leader in leaders], packer.total
+
+
+def _leaders(buffers: Sequence[PackedBuffer]) -> list[int]:
+    """For each buffer the one whose place it can have, or itself."""
+    conflicts = []
+    for each in buffers:
+        hit = (1 << j for j, other in enumerate(buffers) if other.live & each.live)
+        conflicts.append(sum(hit))
+    leaders = list(range(len(buffers)))
+    by_size = sorted(leaders, key=lambda i: buffers[i].size)
+    kept = (1 << len(buffers)) - 1
+    for i in by_size:
+        others = conflicts[i] & kept & ~(1 << i)
+        for j in reversed(by_size):
+            fits = buffers[i].size <= buffers[j].size
+            if i == j or leaders[j] != j or not fits or conflicts[i] >> j & 1:
+                continue
+            if buffers[j].alignment % buffers[i].alignment == 0 and not others & ~conflicts[j]:
+                leaders[i] = j
+                kept &= ~(1 << i)
+                break
+    for i in reversed(by_size):  # leaders of leaders
+        while leaders[leaders[i]] != leaders[i]:
+            leaders[i] = leaders[leaders[i]]
+    return leaders
 
 
 class _Packer:
@@ -64,7 +94,7 @@ class _Packer:
         if self.try_order(sorted(range(count), key=lambda i: -weights[i])):
             return
         if count <= FEW:
-            self.try_all([-1] * count, 0)
+            self.try_all([-1] * count, (-1, -1))
         else:
             self.improve()
 
@@ -75,7 +105,7 @@ class _Packer:
         for index in order:
             offsets[index] = self.first_fit(index, offsets)
             total = max(total, offsets[index] + self.buffers[index].size)
-        if total < self.total:
+        if total <= self.total:
             self.offsets, self.total, self.order = offsets, total, order
         return self.total <= self.bound
 
@@ -94,47 +124,62 @@ class _Packer:
             place = max(place, -(-end // buffer.alignment) * buffer.alignment)
         return place
 
-    def try_all(self, offsets: list[int], total: int) -> None:
-        """Packs in every order that may need less than the best so far, within `STEPS`."""
-        left = [i for i, offset in enumerate(offsets) if offset < 0]
-        if not left:
-            self.offsets, self.total = list(offsets), total
+    def try_all(self, offsets: list[int], last: tuple[int, int]) -> None:
+        """Packs in every order that may need less than the best so far, within `STEPS`. Each
+        buffer comes after `last`, the offset and number of the one before it: such an order there
+        is for each packing."""
+        places = {i: self.first_fit(i, offsets) for i, at in enumerate(offsets) if at < 0}
+        if not places:
+            self.offsets = list(offsets)
+            pairs = zip(offsets, self.buffers, strict=True)
+            self.total = max(offset + buffer.size for offset, buffer in pairs)
             return
-        left.sort(key=lambda i: -self.buffers[i].size)
-        for index in left:
+        for index in sorted(places, key=lambda i: (places[i], -self.buffers[i].size)):
             self.steps += 1
             if self.steps > STEPS or self.total <= self.bound:
                 return
-            place = self.first_fit(index, offsets)
-            end = max(total, place + self.buffers[index].size)
-            if end < self.total:
-                offsets[index] = place
-                self.try_all(offsets, end)
+            if any(places[i] + self.buffers[i].size >= self.total for i in places):
+                return  # one that is left cannot end below the best
+            if (places[index], index) > last:
+                offsets[index] = places[index]
+                self.try_all(offsets, (places[index], index))
                 offsets[index] = -1
 
     def improve(self) -> None:
-        """Places the buffers that end last before others, as long as that may help."""
-        order = list(self.order)
-        for move in range(MOVES):
+        """Exchanges buffers of the best order so far at random, the highest ones first."""
+        random = Random(len(self.buffers))
+        for _ in range(EXCHANGES):
+            order = list(self.order)
             ends = [o + b.size for o, b in zip(self.offsets, self.buffers, strict=True)]
-            highest = sorted(range(len(ends)), key=lambda i: -ends[i])
-            chosen = highest[move % min(3, len(highest))]
-            at = order.index(chosen)
-            order.insert(at // 2 if move % 2 else 0, order.pop(at))
-            if self.try_order(list(order)):
+            highest = max(order, key=ends.__getitem__)
+            first = order.index(highest) if random.random() < 0.5 else random.randrange(len(order))
+            order.insert(random.randrange(len(order)), order.pop(first))
+            if self.try_order(order):
                 return
 
 
-def _most_live(buffers: Iterable[PackedBuffer]) -> int:
-    """The most bytes that are live at a point."""
-    points: dict[int, int] = {}
+def _most_live(buffers: Sequence[PackedBuffer]) -> int:
+    """The most bytes that are live at a point, or that the most aligned ones of them take."""
+    points = 0
     for buffer in buffers:
-        live = buffer.live
-        while live:
-            low = live & -live
-            points[low] = points.get(low, 0) + buffer.size
-            live ^= low
-    return max(points.values(), default=0)
+        points |= buffer.live
+    most, seen = 0, set()
+    while points:
+        low = points & -points
+        points ^= low
+        live = tuple(buffer for buffer in buffers if buffer.live & low)
+        if live not in seen:
+            seen.add(live)
+            most = max(most, sum(buffer.size for buffer in live), _aligned_size(live))
+    return most
+
+
+def _aligned_size(live: Sequence[PackedBuffer]) -> int:
+    """The bytes from the first to the end of the last of those with the largest alignment."""
+    largest = max(buffer.alignment for buffer in live)
+    sizes = [buffer.size for buffer in live if buffer.alignment == largest]
+    gaps = [-size % largest for size in sizes]
+    return sum(sizes) + sum(gaps) - max(gaps)
 
 
 # Orders of buffers.
