@@ -17,14 +17,14 @@ from ..ir.attributes import integer_value
 from ..ir.core import Operation
 from ..ir.definitions import definition_of
 from .allocation import CALLS, FunctionAllocation, ModuleAllocation, SharedBuffer
-from .shared_accesses import COMMITS, WAITS, AccessReader, SharedAccess
+from .shared_accesses import COMMITS, WAITS, ByteAccess, ByteAccesses
 
 OLDEST = 9  # groups that are older count as this old
 OWN_BARRIER = frozenset(
     ("tt.reduce", "tt.scan", "tt.histogram", "tt.gather", "ttg.convert_layout")
 ) | frozenset(("tt.atomic_rmw", "tt.atomic_cas"))  # between writing and reading their memory
 
-Running = tuple[SharedAccess, int]  # asynchronous, and the groups that were ended since
+Running = tuple[ByteAccess, int]  # asynchronous, and the groups that were ended since
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class SyncState:
         synced: whether each path from the function's start has a barrier.
     """
 
-    pending: frozenset[SharedAccess] = frozenset()
+    pending: frozenset[ByteAccess] = frozenset()
     running: frozenset[Running] = frozenset()
-    entry: frozenset[SharedAccess] = frozenset()
+    entry: frozenset[ByteAccess] = frozenset()
     synced: bool = False
 
     def join(self, other: SyncState) -> SyncState:
@@ -58,7 +58,7 @@ class SyncState:
         """The state after a barrier."""
         return SyncState(frozenset(), self.running, self.entry, True)
 
-    def with_accesses(self, accesses: Iterable[SharedAccess]) -> SyncState:
+    def with_accesses(self, accesses: Iterable[ByteAccess]) -> SyncState:
         """The state after accesses."""
         made = list(accesses)
         now = frozenset(access for access in made if not access.queue)
@@ -82,7 +82,7 @@ class SyncState:
             if access.queue == queue and (age > left or age == OLDEST)
         }
         finished = frozenset(
-            SharedAccess(access.start, access.end, access.writes) for access, _ in done
+            ByteAccess(access.start, access.end, access.writes) for access, _ in done
         )
         return SyncState(self.pending | finished, self.running - done, self.entry, self.synced)
 
@@ -92,18 +92,18 @@ class SyncNode:
     """What a node of a function's graph does, read once."""
 
     op: Operation | None
-    accesses: Sequence[SharedAccess] = ()
+    accesses: Sequence[ByteAccess] = ()
     scratch: SharedBuffer | None = None
     callee: SyncState | None = None
     targets: Sequence[int] = field(default_factory=list)
 
     @property
-    def first_accesses(self) -> Iterable[SharedAccess]:
+    def first_accesses(self) -> Iterable[ByteAccess]:
         """The accesses that what is pending may conflict with."""
         if self.callee is not None:
             return self.callee.entry
         if self.scratch is not None:
-            return (SharedAccess(self.scratch.offset, self.scratch.end, True), *self.accesses)
+            return (ByteAccess(self.scratch.offset, self.scratch.end, True), *self.accesses)
         return self.accesses
 
     def races(self, state: SyncState) -> bool:
@@ -128,10 +128,10 @@ class SyncNode:
             state = state.committed(COMMITS[op.name])
         if self.scratch is not None:
             start, end = self.scratch.offset, self.scratch.end
-            state = state.with_accesses([SharedAccess(start, end, True)])
+            state = state.with_accesses([ByteAccess(start, end, True)])
             if op.name in OWN_BARRIER:
                 state = state.after_barrier()
-            state = state.with_accesses([SharedAccess(start, end, False)])
+            state = state.with_accesses([ByteAccess(start, end, False)])
         if self.accesses:
             state = state.with_accesses(self.accesses)
             for queue in {each.queue for each in self.accesses if each.queue}:
@@ -146,7 +146,7 @@ BARRIERS = frozenset({"gpu.barrier", "ttg.barrier"})
 def _after_call(state: SyncState, callee: SyncState) -> SyncState:
     """After a call. A wait in the function may be for what ran before: that is pending too."""
     finished = frozenset(
-        SharedAccess(access.start, access.end, access.writes) for access, _ in state.running
+        ByteAccess(access.start, access.end, access.writes) for access, _ in state.running
     )
     entry = state.entry if state.synced else state.entry | callee.entry
     pending = frozenset() if callee.synced else state.pending
@@ -163,7 +163,7 @@ class FunctionBarriers:
 
     def __init__(self, allocation: FunctionAllocation, summaries: Mapping[str, SyncState]) -> None:
         self.graph = allocation.graph
-        reader = AccessReader(allocation)
+        reader = ByteAccesses(allocation)
         self.nodes = [
             SyncNode(op, targets=[target for target, _ in tails])
             for op, tails in zip(self.graph.ops, self.graph.edges, strict=True)
@@ -271,7 +271,7 @@ def _read_node(
     node: SyncNode,
     op: Operation,
     allocation: FunctionAllocation,
-    reader: AccessReader,
+    reader: ByteAccesses,
     summaries: Mapping[str, SyncState],
 ) -> None:
     buffer = allocation.buffers.get(op)

@@ -26,7 +26,7 @@ FAR = 1 << 60  # beyond any memory
 
 
 @dataclass(frozen=True)
-class SharedAccess:
+class ByteAccess:
     """An access of bytes `start` to `end` by all threads of a block.
 
     Fields:
@@ -41,7 +41,7 @@ class SharedAccess:
     issuer: str = ""
     queue: str = ""
 
-    def conflicts(self, other: SharedAccess) -> bool:
+    def conflicts(self, other: ByteAccess) -> bool:
         """Whether two accesses by different threads need an order."""
         return (
             (self.writes or other.writes)
@@ -50,12 +50,12 @@ class SharedAccess:
             and not (self.issuer and self.issuer == other.issuer)
         )
 
-    def moved(self, offset: int) -> SharedAccess:
+    def moved(self, offset: int) -> ByteAccess:
         """The access of a function that is called, as one of the caller."""
         if self.end >= FAR:
             return self
         start, end = self.start + offset, self.end + offset
-        return SharedAccess(start, end, self.writes, self.issuer, self.queue)
+        return ByteAccess(start, end, self.writes, self.issuer, self.queue)
 
 
 COPIES, PRODUCTS, STORES = "copies", "products", "stores"
@@ -91,18 +91,18 @@ RULES: dict[str, Rule] = {
 }
 
 
-class AccessReader:
+class ByteAccesses:
     """The accesses of the operations of a function whose buffers have places."""
 
     def __init__(self, allocation: FunctionAllocation) -> None:
         self.aliases: SharedAliases = allocation.aliases
         self.buffers = allocation.buffers
 
-    def accesses(self, op: Operation) -> list[SharedAccess]:
+    def accesses(self, op: Operation) -> list[ByteAccess]:
         """What an operation accesses by its operands and results, but its scratch memory."""
         return list(self._accesses(op))
 
-    def _accesses(self, op: Operation) -> Iterator[SharedAccess]:
+    def _accesses(self, op: Operation) -> Iterator[ByteAccess]:
         rule = RULES.get(op.name)
         if is_allocation(op):
             if op.operands:
@@ -118,7 +118,7 @@ class AccessReader:
         elif not op.definition.is_pure:
             yield from self._by_effects(op)
 
-    def _by_effects(self, op: Operation) -> Iterator[SharedAccess]:
+    def _by_effects(self, op: Operation) -> Iterator[ByteAccess]:
         """Of an operation that has no rule: whatever its effects allow."""
         effects = op.definition.effects
         unknown = not op.definition.registered
@@ -130,16 +130,16 @@ class AccessReader:
 
     def access(
         self, value: Value, writes: bool, issuer: str = "", queue: str = ""
-    ) -> Iterator[SharedAccess]:
+    ) -> Iterator[ByteAccess]:
         """Accesses of all that a value may be a view of."""
         if self.aliases.mask(value) & UNKNOWN:
-            yield SharedAccess(-FAR, FAR, writes, issuer, queue)
+            yield ByteAccess(-FAR, FAR, writes, issuer, queue)
         owners = self.aliases.of(value)
         for op in owners:
             start, end = self.buffers[op].offset, self.buffers[op].end
             if len(owners) == 1:
                 start, end = part_of(value, self.buffers[op])
-            yield SharedAccess(start, end, writes, issuer, queue)
+            yield ByteAccess(start, end, writes, issuer, queue)
 
 
 def part_of(value: Value, buffer: SharedBuffer) -> tuple[int, int]:
